@@ -1,0 +1,1 @@
+"""The engine: propagation, artifacts by run, reruns. Nothing in here knows what is collected."""

@@ -1,0 +1,30 @@
+"""How a data set is described: once, and from that description come its table, its data frame types and its schema check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["text", "integer", "number", "boolean", "instant", "json"]
+"""Data frame types: text and json (canonical JSON text) are pandas `str`, integer `Int64`, number `float64`,
+boolean `boolean`, instant `datetime64[us, UTC]`. Missing values are the type's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `volatile` columns (request ids, fetch times) are stored but are not content: they do not enter the hash."""
+
+    name: str
+    kind: Kind
+    description: str
+    nullable: bool = True
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The rows one job produces. `key` names the columns that identify a row within one artifact."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = field(default=())

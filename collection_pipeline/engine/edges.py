@@ -1,0 +1,53 @@
+"""What an arrow of the graph says: policy, on_rerun and why, and where it was written."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+Policy = Literal["hard", "degrade", "skip", "optional"]
+"""What the consumer does when the upstream is unavailable; the table is in `planner.resolve`."""
+
+OnRerun = Literal["follow", "pin"]
+"""Whether the consumer runs again when the upstream of the same run has a newer artifact."""
+
+
+class EdgeError(ValueError):
+    """An edge lacks one of its three answers, or gives one that does not exist."""
+
+
+def _call_site() -> str:
+    """`file:line` of the code that wrote the edge down: the frame above the generated `__init__`."""
+    frame = sys._getframe(2)
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One upstream of a job. All three answers are mandatory.
+
+    `upstream` is the job_id read from; `policy` says what happens while it is unavailable; `on_rerun` whether this job
+    follows its reruns; `why` is one sentence for the people who read the graph.
+    Raises `EdgeError` for an answer that is empty or unknown.
+    """
+
+    upstream: str
+    policy: Policy = field(kw_only=True)
+    on_rerun: OnRerun = field(kw_only=True)
+    why: str = field(kw_only=True)
+    declared_at: str = field(kw_only=True, default_factory=_call_site, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, answer, known in (
+            ("policy", self.policy, get_args(Policy)),
+            ("on_rerun", self.on_rerun, get_args(OnRerun)),
+        ):
+            if answer not in known:
+                raise EdgeError(
+                    f"{self.declared_at}: the edge from {self.upstream!r} has {name}={answer!r};"
+                    f" write one of {', '.join(known)}."
+                )
+        if not self.why.strip():
+            raise EdgeError(f"{self.declared_at}: the edge from {self.upstream!r} has no why; say it in one sentence.")
