@@ -147,3 +147,26 @@ def parse_body(body: bytes) -> dict[str, Any]:
     value = json.loads(body)
     assert isinstance(value, dict)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful response as the steps see it, whether bought just now or reused from an unfinished attempt."""
+
+    request: ApiRequest
+    request_id: str
+    received_at: datetime
+    body: bytes
+
+    def payload(self) -> dict[str, Any]:
+        """The JSON object of the answer."""
+        return parse_body(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A request that ended without an answer, and the kind of its last error (`not_found` among them)."""
+
+    request: ApiRequest
+    kind: str
+    message: str
