@@ -1,0 +1,242 @@
+"""Checks on staged data: what makes an artifact unusable (hard) and what is only said aloud (soft).
+
+A check is declared beside its asset and evaluated between write and publish, on what the transaction has staged. The
+verdict that counts is the engine's; Dagster shows the same outcomes as the asset's own checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Literal, Protocol
+
+Severity = Literal["hard", "soft"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """The verdict of one check on one staged artifact. A failed hard check makes the artifact unusable."""
+
+    name: str
+    passed: bool
+    severity: Severity
+    description: str
+    metadata: Mapping[str, str | int | float] = field(default_factory=dict)
+
+    @property
+    def rejects(self) -> bool:
+        return not self.passed and self.severity == "hard"
+
+
+class StagedRows(Protocol):
+    """The rows of an attempt between write and publish, seen through aggregates only: nothing loads them again."""
+
+    @property
+    def row_count(self) -> int: ...
+
+    def null_count(self, column: str) -> int:
+        """Rows in which `column` is missing."""
+
+    def duplicate_count(self, columns: Sequence[str]) -> int:
+        """Rows whose `columns` repeat those of an earlier row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the attempt knows beside its rows.
+
+    `requested`, `answered`, `not_found` and `missing` count paid calls; `usual_rows` are the row counts of the last usable
+    artifacts of earlier runs, newest first; `schema_errors` are the messages of rows that break the data set's description;
+    `degraded` and `omitted` are one line per input that is older than the run or left out.
+    """
+
+    requested: int = 0
+    answered: int = 0
+    not_found: int = 0
+    missing: int = 0
+    usual_rows: Sequence[int] = ()
+    schema_errors: Sequence[str] = ()
+    degraded: Sequence[str] = ()
+    omitted: Sequence[str] = ()
+
+
+class Check(Protocol):
+    """One check. `blocking` says whether its outcome can be hard."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def blocking(self) -> bool: ...
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Hard: at least one row carries a value in `column`, however successful the calls were."""
+
+    column: str
+    blocking: bool = field(default=True, init=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_present"
+
+    @property
+    def description(self) -> str:
+        return f"At least one row has a {self.column}."
+
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
+        count = staged.row_count - staged.null_count(self.column)
+        said = f"{count} of {staged.row_count} rows have a {self.column}"
+        return CheckOutcome(self.name, count > 0, "hard", said, {"rows": staged.row_count, "present": count})
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """Hard: no two rows share the data set's key."""
+
+    columns: tuple[str, ...]
+    name: str = field(default="unique_key", init=False)
+    blocking: bool = field(default=True, init=False)
+
+    @property
+    def description(self) -> str:
+        return f"No two rows share ({', '.join(self.columns)})."
+
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
+        repeated = staged.duplicate_count(self.columns)
+        return CheckOutcome(
+            self.name, repeated == 0, "hard", f"{repeated} rows repeat an earlier key", {"duplicates": repeated}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Hard: every row is as the data set describes it (types, required columns)."""
+
+    name: str = field(default="schema", init=False)
+    description: str = field(default="Every row has the described columns, types and required values.", init=False)
+    blocking: bool = field(default=True, init=False)
+
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
+        errors = facts.schema_errors
+        said = "; ".join(errors[:5]) if errors else f"{staged.row_count} rows as described"
+        return CheckOutcome(self.name, not errors, "hard", said, {"errors": len(errors)})
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Two lines for the share of calls answered: under `hard` the job fails, under `soft` it warns.
+
+    What the source says does not exist is neither answered nor missing: it is counted apart.
+    """
+
+    hard: float
+    soft: float = 1.0
+    name: str = field(default="coverage", init=False)
+    blocking: bool = field(default=True, init=False)
+
+    @property
+    def description(self) -> str:
+        return f"Share of calls answered: fails under {self.hard:.0%}, warns under {self.soft:.0%}."
+
+    def share(self, facts: Facts) -> float:
+        """Answered calls over those that could be answered, 0 to 1; 1 when there was nothing to ask."""
+        wanted = facts.requested - facts.not_found
+        return facts.answered / wanted if wanted else 1.0
+
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
+        share = self.share(facts)
+        wanted = facts.requested - facts.not_found
+        said = f"{facts.answered} of {wanted} calls answered ({share:.1%}), {facts.missing} missing"
+        if facts.not_found:
+            said += f"; {facts.not_found} do not exist at the source"
+        return CheckOutcome(
+            self.name,
+            share >= self.soft,
+            "hard" if share < self.hard else "soft",
+            said,
+            {"coverage": share, "answered": facts.answered, "missing": facts.missing, "not_found": facts.not_found},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """An artifact much smaller than usual is suspicious: a floor in rows, and one relative to the median of the last runs.
+
+    `min_share` is measured against the median of the last runs' row counts (0 to 1, None: not compared).
+    """
+
+    min_rows: int = 1
+    min_share: float | None = 0.5
+    severity: Severity = "hard"
+    name: str = field(default="volume", init=False)
+
+    @property
+    def blocking(self) -> bool:
+        return self.severity == "hard"
+
+    @property
+    def description(self) -> str:
+        relative = "" if self.min_share is None else f" and {self.min_share:.0%} of the usual number"
+        return f"At least {self.min_rows} rows{relative}."
+
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
+        usual = median(facts.usual_rows) if facts.usual_rows and self.min_share is not None else 0.0
+        floor = max(float(self.min_rows), usual * (self.min_share or 0.0))
+        said = f"{staged.row_count} rows, at least {floor:g} expected"
+        if usual:
+            said += f" (usual: {usual:g})"
+        return CheckOutcome(
+            self.name, staged.row_count >= floor, self.severity, said, {"rows": staged.row_count, "usual": usual}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Soft: says aloud what the decision about the inputs already accepted."""
+
+    name: str
+    description: str
+    lines: Callable[[Facts], Sequence[str]]
+    otherwise: str
+    blocking: bool = field(default=False, init=False)
+
+    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
+        lines = self.lines(facts)
+        return CheckOutcome(self.name, not lines, "soft", "; ".join(lines) or self.otherwise, {"inputs": len(lines)})
+
+
+DEGRADED_INPUTS: Check = _Said(
+    "degraded_inputs", "Every input is of this run.", lambda facts: facts.degraded, "every input is of this run"
+)
+OMITTED_INPUTS: Check = _Said(
+    "omitted_inputs", "No input was left out.", lambda facts: facts.omitted, "no input was left out"
+)
+
+
+def audit(checks: Sequence[Check], staged: StagedRows, facts: Facts) -> list[CheckOutcome]:
+    """Every check's verdict on the staged rows, in the order declared."""
+    return [check.evaluate(staged, facts) for check in checks]
+
+
+def verdict_text(outcomes: Sequence[CheckOutcome]) -> str:
+    """Why the artifact is not usable, in one line; empty when it is."""
+    return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
+
+
+def as_metadata(outcomes: Sequence[CheckOutcome]) -> list[dict[str, Any]]:
+    """The outcomes as the manifest keeps them (JSON)."""
+    return [
+        {
+            "name": outcome.name,
+            "passed": outcome.passed,
+            "severity": outcome.severity,
+            "description": outcome.description,
+            **({"metadata": dict(outcome.metadata)} if outcome.metadata else {}),
+        }
+        for outcome in outcomes
+    ]
