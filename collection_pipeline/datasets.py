@@ -1,4 +1,4 @@
-"""The data sets of the four assets, each described once: its table, its data frame types and its schema check follow."""
+"""The data sets of the four assets, each described once: its table, data frame types and schema check follow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLACE = (
 
 _SEEN = (
     Column("best_rank", "integer", "Best rank among the queries that found the place, from 1", nullable=False),
-    Column("first_query", "text", "The query of that rank, the first of the file where several share it", nullable=False),
+    Column("first_query", "text", "The query of that rank; the file's first where several share it", nullable=False),
     Column("queries", "json", 'Every query that found it: [{"query": …, "rank": …}]', nullable=False),
 )
 
@@ -118,7 +118,7 @@ DAILY_REPORT = Dataset(
         Column("change", "text", "Against the previous report: new, up, down or same; missing without one"),
         Column("previous_rank", "integer", "best_rank in the previous report"),
         *(column for column in _PLACE if column.name not in {"types", "place_id"}),
-        Column("news_count", "integer", "News items about the place; missing when news is missing or was not asked for"),
+        Column("news_count", "integer", "News items about the place; missing when none were asked for"),
         *_TRACE,
     ),
     key=("feature_id",),

@@ -53,7 +53,9 @@ def load_queries(path: Path = DEFAULT_PATH) -> tuple[Query, ...]:
     document = _read(path)
     for key in document:
         if key != "query":
-            raise QueriesError(f"{path}: {key!r} is not known here; a query starts with [[query]]. {nearest(key, ['query'])}")
+            raise QueriesError(
+                f"{path}: {key!r} is not known here; a query starts with [[query]]. {nearest(key, ['query'])}"
+            )
     entries = document.get("query", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise QueriesError(f"{path}: write [[query]] in double brackets above each query.")
@@ -65,8 +67,8 @@ def load_queries(path: Path = DEFAULT_PATH) -> tuple[Query, ...]:
         query = _Entry(path, number, entry).query()
         if query.name in seen:
             raise QueriesError(
-                f"{path}, entry {number}: it repeats entry {seen[query.name]}, {query.name}, and would be paid for twice."
-                " Remove one, or change q, hl, gl or the coordinates."
+                f"{path}, entry {number}: it repeats entry {seen[query.name]}, {query.name}, and would be paid"
+                " for twice. Remove one, or change q, hl, gl or the coordinates."
             )
         seen[query.name] = number
         queries.append(query)
@@ -87,7 +89,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise QueriesError(f"{path}: this is not TOML: {error}. Texts stand in double quotes, q = \"…\".") from error
+        raise QueriesError(f'{path}: this is not TOML: {error}. Texts stand in double quotes, q = "…".') from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class _Entry:
     def _whole(self, field: str, lowest: int, highest: int) -> int:
         value = self.table[field]
         if not isinstance(value, int) or isinstance(value, bool):
-            self._refuse(field, f"is {_kind(value)}; write a whole number from {lowest} to {highest}, {field} = {lowest}.")
+            self._refuse(field, f"is {_kind(value)}; write a whole number from {lowest} to {highest}.")
         if not lowest <= value <= highest:
             self._refuse(field, f"is {value}; write a whole number from {lowest} to {highest}.")
         return value

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["text", "integer", "number", "boolean", "instant", "json"]
 """Data frame types: text and json (canonical JSON text) are pandas `str`, integer `Int64`, number `float64`,
 boolean `boolean`, instant `datetime64[us, UTC]`. Missing values are the type's own."""
+
+DTYPES: Mapping[Kind, str] = {
+    "text": "str",
+    "json": "str",
+    "integer": "Int64",
+    "number": "float64",
+    "boolean": "boolean",
+    "instant": "datetime64[us, UTC]",
+}
+"""The pandas type of each kind of column."""
 
 
 @dataclass(frozen=True, slots=True)

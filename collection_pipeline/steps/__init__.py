@@ -1,0 +1,1 @@
+"""yours: pure functions from answers to data frames and a report. No Dagster, no network, no clock, no environment."""

@@ -1,0 +1,85 @@
+"""Detail pages: one request per distinct place that the search found, and their answers in chunks of flat memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pandas as pd
+
+from collection_pipeline.datasets import DETAIL_PAGES
+from collection_pipeline.engine.datasets import Dataset
+from collection_pipeline.sources.contract import Answer, ApiRequest
+from collection_pipeline.steps.frames import Parsed, Rows, canonical_json
+from collection_pipeline.steps.places import other_fields, read_place
+
+CHUNK = 5_000
+
+_FROM_SEARCH = ("best_rank", "first_query", "queries", "hl", "gl")
+_FROM_ANSWER = Dataset(
+    DETAIL_PAGES.name, tuple(column for column in DETAIL_PAGES.columns if column.name not in _FROM_SEARCH)
+)
+
+
+def distinct(found: pd.DataFrame) -> pd.DataFrame:
+    """The places of `search_results` rows, each once, indexed by feature_id, the best ranks first.
+
+    Columns: best_rank, first_query, queries (canonical JSON, in order of rank), and the hl and gl to ask details
+    with, which are those of the first query.
+    """
+    ranked = found[["feature_id", "rank", "query", "hl", "gl"]].sort_values("rank", kind="stable")
+    places = ranked.drop_duplicates("feature_id").set_index("feature_id")
+    places = places.rename(columns={"rank": "best_rank", "query": "first_query"})
+    seen: dict[str, list[dict[str, str | int]]] = {}
+    for feature_id, query, rank in zip(ranked["feature_id"], ranked["query"], ranked["rank"].astype(int), strict=True):
+        seen.setdefault(feature_id, []).append({"query": query, "rank": rank})
+    queries = [canonical_json(seen[feature_id]) for feature_id in places.index]
+    return places.assign(queries=pd.Series(queries, index=places.index, dtype="str"))
+
+
+def requests(found: pd.DataFrame) -> Iterator[ApiRequest]:
+    """One call per distinct place of `search_results` rows, the best ranks first."""
+    places = distinct(found)
+    for feature_id, hl, gl in zip(places.index, places["hl"], places["gl"], strict=True):
+        yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
+
+
+def rows(found: pd.DataFrame, answers: Iterable[Answer], chunk: int = CHUNK) -> Iterator[Parsed]:
+    """The answers as rows, with what the search knew about each place; `chunk` answers in memory at a time.
+
+    A row stands under the feature_id that was asked for. An answer that names another one (the source may have merged
+    two places) keeps it in `extra`.
+    """
+    places = distinct(found)
+    seen: set[str] = set()
+    collected = Rows(_FROM_ANSWER)
+    for answer in answers:
+        _add(collected, answer, seen)
+        if len(collected) >= chunk:
+            yield _joined(collected.parsed(), places)
+            collected = Rows(_FROM_ANSWER)
+    yield _joined(collected.parsed(), places)
+
+
+def _add(collected: Rows, answer: Answer, seen: set[str]) -> None:
+    feature_id = str(answer.request.params["feature_id"])
+    place = answer.payload().get("place")
+    if feature_id in seen:
+        collected.drop("repeated")
+    elif place is None:
+        collected.drop("no_place")
+    elif not isinstance(place, dict):
+        collected.drop("place_not_an_object")
+    else:
+        extra = other_fields(place)
+        answered_id = place.get("feature_id")
+        if answered_id is not None and answered_id != feature_id:
+            extra = {**extra, "feature_id": answered_id}
+        trace = {"request_id": answer.request_id, "fetched_at": answer.received_at}
+        if collected.add({**read_place(place), **trace, "feature_id": feature_id, "extra": extra or None}):
+            seen.add(feature_id)
+
+
+def _joined(parsed: Parsed, places: pd.DataFrame) -> Parsed:
+    """The rows with what the search knew about their places."""
+    known = places.loc[parsed.rows["feature_id"], list(_FROM_SEARCH)].reset_index(drop=True)
+    return Parsed(parsed.rows.join(known)[[column.name for column in DETAIL_PAGES.columns]], parsed.losses)

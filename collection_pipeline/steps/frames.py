@@ -1,0 +1,189 @@
+"""Rows on their way into a data frame: one place where untrusted JSON becomes the types a data set describes.
+
+A value of the wrong type becomes null, a row without what its data set requires is dropped, and both are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from collection_pipeline.engine.datasets import DTYPES, Dataset, Kind
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "rating": (0, 5),
+    "review_count": (0, 2**63 - 1),
+    "latitude": (-90, 90),
+    "longitude": (-180, 180),
+}
+"""What the columns of a place can mean, beyond their type."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+"""Neither UTF-8 nor PostgreSQL text has room for these."""
+
+MAX_DEPTH = 64
+"""Deeper JSON is nobody's opening hours; databases give up at about the same depth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What did not make it into the rows: dropped rows by reason, values made null by column."""
+
+    dropped: Counter[str] = field(default_factory=Counter)
+    nulled: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(self.dropped + other.dropped, self.nulled + other.nulled)
+
+
+class Parsed(NamedTuple):
+    """Rows with their data set's exact columns and types, and what was lost on the way."""
+
+    rows: pd.DataFrame
+    losses: Losses
+
+
+def storable(text: str) -> str:
+    """The text with NUL and lone surrogates, which no database takes, replaced by U+FFFD."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _text(value: Any) -> str | None:
+    return storable(value).strip() or None if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _boolean(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _instant(value: Any) -> datetime | None:
+    return value if isinstance(value, datetime) else None
+
+
+def canonical_json(value: Any) -> str | None:
+    """Equal text for equal values, safe to store; None for what JSON or the databases cannot hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return None
+    if _depth_exceeded(text):
+        return None
+    if "\\u0000" in text or _UNSTORABLE.search(text):
+        text = json.dumps(_storable_json(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text
+
+
+def _depth_exceeded(text: str) -> bool:
+    # A cheap upper bound first: brackets inside strings count as well, and only then is the value walked.
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    level = 0
+    for token in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', text):
+        if token[0] in "[{":
+            level += 1
+            if level > MAX_DEPTH:
+                return True
+        elif token[0] in "]}":
+            level -= 1
+    return False
+
+
+def _storable_json(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_storable_json(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): _storable_json(item) for key, item in value.items()}
+    return value
+
+
+_COERCE: Mapping[Kind, Callable[[Any], Any]] = {
+    "text": _text,
+    "json": canonical_json,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "instant": _instant,
+}
+
+
+class Rows:
+    """Collects the rows of one data set column by column, and what was lost."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.losses = Losses()
+        self._columns = [(column, _COERCE[column.kind], BOUNDS.get(column.name)) for column in dataset.columns]
+        self._dataset = dataset
+        self._values: dict[str, list[Any]] = {column.name: [] for column in dataset.columns}
+
+    def __len__(self) -> int:
+        return len(self._values[self._dataset.columns[0].name])
+
+    def drop(self, reason: str) -> None:
+        """Count a row that could not be used."""
+        self.losses.dropped[reason] += 1
+
+    def add(self, raw: Mapping[str, Any]) -> bool:
+        """Coerce and keep one row, or drop it as `no_<column>` for want of a required value."""
+        row = []
+        nulled = []
+        for column, coerce, bounds in self._columns:
+            given = raw.get(column.name)
+            value = None if given is None else coerce(given)
+            if value is not None and bounds is not None and not bounds[0] <= value <= bounds[1]:
+                value = None
+            if value is None:
+                if not column.nullable:
+                    self.drop(f"no_{column.name}")
+                    return False
+                if given is not None and not (isinstance(given, str) and not given.strip()):
+                    nulled.append(column.name)
+            row.append(value)
+        self.losses.nulled.update(nulled)
+        for values, value in zip(self._values.values(), row, strict=True):
+            values.append(value)
+        return True
+
+    def parsed(self) -> Parsed:
+        """The rows collected so far as a frame of the data set's columns, in its order."""
+        return Parsed(frame(self._dataset, self._values), self.losses)
+
+
+def frame(dataset: Dataset, values: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
+    """A frame with exactly the data set's columns and types; the values already fit them."""
+    return pd.DataFrame(
+        {column.name: pd.Series(values[column.name], dtype=DTYPES[column.kind]) for column in dataset.columns},
+        columns=[column.name for column in dataset.columns],
+    )
+
+
+def empty(dataset: Dataset) -> pd.DataFrame:
+    """No rows, with the data set's columns and types."""
+    return frame(dataset, {column.name: [] for column in dataset.columns})
