@@ -27,7 +27,7 @@ class ApiRequest:
 
     @property
     def fingerprint(self) -> str:
-        """The same for two requests that would buy the same answer: sha256 (hex) over endpoint and body, white space folded."""
+        """The same for two requests that would buy the same answer: sha256 (hex), white space folded."""
         body = {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in self.params.items()}
         text = json.dumps([self.endpoint, body], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -106,8 +106,9 @@ class Attempt:
     """One HTTP exchange, or one that was not allowed or not answered.
 
     `number` counts from 1 within the request; `final`: no further attempt of this request follows.
-    `body` is the raw JSON answer of a success, else None. `credits_charged` is what the answer says (0 if none was seen).
-    Exactly one of `body` and `error` is set. A success with nothing found is a success.
+    `body` is the JSON answer of a success, else None. `credits_charged` is what the answer says: 0 if none was seen,
+    the list price for a success that does not say. Exactly one of `body` and `error` is set. A success with nothing
+    found is a success.
     """
 
     request: ApiRequest
@@ -143,7 +144,7 @@ class Source(Protocol):
 
 
 def parse_body(body: bytes) -> dict[str, Any]:
-    """The JSON object in a stored response body. Bodies are checked on arrival, so this does not fail on stored ones."""
+    """The JSON object in a stored response body, which was checked on arrival."""
     value = json.loads(body)
     assert isinstance(value, dict)
     return value
