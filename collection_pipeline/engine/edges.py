@@ -20,7 +20,7 @@ class EdgeError(ValueError):
 
 def _call_site() -> str:
     """`file:line` of the code that wrote the edge down: the frame above the generated `__init__`."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(2)  # noqa: SLF001 - the documented way to a caller's frame without reading source files
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
@@ -49,5 +49,5 @@ class Edge:
                     f"{self.declared_at}: the edge from {self.upstream!r} has {name}={answer!r};"
                     f" write one of {', '.join(known)}."
                 )
-        if not self.why.strip():
+        if not (self.why or "").strip():
             raise EdgeError(f"{self.declared_at}: the edge from {self.upstream!r} has no why; say it in one sentence.")

@@ -8,10 +8,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 from collection_pipeline.engine.edges import Edge
+
+_FORMAT = 1
+"""Of the stored JSON; a stored graph outlives the code that wrote it."""
 
 
 class GraphError(ValueError):
@@ -20,7 +24,7 @@ class GraphError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ShelfLife:
-    """How old, measured from the run's moment, a fallback may be: past `warn` it is used with a warning, past `fail` refused."""
+    """How old a fallback may be, as_of to the run's moment: past `warn` used with a warning, past `fail` refused."""
 
     fail: timedelta
     warn: timedelta | None = None
@@ -56,19 +60,19 @@ class Graph:
 
     @classmethod
     def build(cls, jobs: Iterable[Job]) -> Graph:
-        """Check the declarations and order them upstreams first. Raises `GraphError` with every edge at fault named."""
+        """Check the declarations and order them upstreams first. Raises `GraphError` that names every edge at fault."""
         by_id: dict[str, Job] = {}
         for job in jobs:
             if job.job_id in by_id:
                 raise GraphError(f"Two jobs are called {job.job_id!r}; a job_id names one job.")
             by_id[job.job_id] = job
-        for job in by_id.values():
-            _check_edges(job, by_id)
-        cycle = _shortest_cycle(by_id)
-        if cycle is not None:
-            raise GraphError(_describe_cycle(cycle, by_id))
-        order = TopologicalSorter({job_id: job.upstreams for job_id, job in by_id.items()}).static_order()
-        return cls({job_id: by_id[job_id] for job_id in order})
+        problems = [problem for job in by_id.values() for problem in _edge_problems(job, by_id)]
+        if problems:
+            raise GraphError("\n".join(problems))
+        try:
+            return cls(_upstreams_first(by_id))
+        except CycleError as error:
+            raise GraphError(_describe_cycle(_shortest_cycle(by_id), by_id)) from error
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self.jobs.values())
@@ -85,12 +89,16 @@ class Graph:
 
     def to_json(self) -> str:
         """The graph as one line of JSON, equal for equal graphs: what a run remembers it was opened with."""
-        return json.dumps([_job_to_dict(job) for job in self], ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        jobs = [_job_to_dict(job) for job in sorted(self, key=lambda job: job.job_id)]
+        return json.dumps({"format": _FORMAT, "jobs": jobs}, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Graph:
-        """The graph that `to_json` wrote."""
-        return cls({item["job_id"]: _job_from_dict(item) for item in json.loads(text)})
+        """The graph that `to_json` wrote. Raises `GraphError` for one written by a newer version of this package."""
+        stored = json.loads(text)
+        if stored["format"] != _FORMAT:
+            raise GraphError(f"The stored graph has format {stored['format']}; this version reads {_FORMAT}. Upgrade.")
+        return cls(_upstreams_first({item["job_id"]: _job_from_dict(item) for item in stored["jobs"]}))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -100,28 +108,36 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(names) or 'none'}."
 
 
-def _check_edges(job: Job, by_id: Mapping[str, Job]) -> None:
+def _upstreams_first(by_id: Mapping[str, Job]) -> dict[str, Job]:
+    order = TopologicalSorter({job_id: job.upstreams for job_id, job in by_id.items()}).static_order()
+    return {job_id: by_id[job_id] for job_id in order}
+
+
+def _edge_problems(job: Job, by_id: Mapping[str, Job]) -> Iterator[str]:
     seen: dict[str, Edge] = {}
     for edge in job.edges:
         label = f"{edge.declared_at}: the edge {edge.upstream} → {job.job_id}"
         if edge.upstream == job.job_id:
-            raise GraphError(f"{label} makes the job wait for itself; remove it.")
+            yield f"{label} makes the job wait for itself; remove it."
+            continue
         if edge.upstream not in by_id:
-            raise GraphError(f"{label} reads from an unknown job. {nearest(edge.upstream, by_id)}")
-        if edge.upstream in seen:
-            first = seen[edge.upstream]
-            raise GraphError(
-                f"{label} ({edge.policy}) is declared twice; the first ({first.policy}) is at {first.declared_at}. Keep one."
+            yield f"{label} reads from an unknown job. {nearest(edge.upstream, by_id)}"
+            continue
+        first = seen.setdefault(edge.upstream, edge)
+        if first is not edge:
+            yield (
+                f"{label} ({edge.policy}) is declared twice; the first ({first.policy}) is at {first.declared_at}."
+                " Keep one."
             )
-        seen[edge.upstream] = edge
+            continue
         upstream = by_id[edge.upstream]
         if edge.policy == "hard" and (skipper := _skip_edge(upstream)) is not None:
-            raise GraphError(
+            yield (
                 f"{label} is hard, but {edge.upstream} may be skipped and then never delivers (its edge from"
                 f" {skipper.upstream}, {skipper.declared_at}). Make this edge degrade, skip or optional."
             )
         if edge.policy == "degrade" and upstream.shelf_life is None:
-            raise GraphError(
+            yield (
                 f"{label} falls back to earlier runs, but {edge.upstream} has no shelf life. Give that asset"
                 " freshness_policy=dg.FreshnessPolicy.time_window(fail_window=…)."
             )
@@ -131,19 +147,22 @@ def _skip_edge(job: Job) -> Edge | None:
     return next((edge for edge in job.edges if edge.policy == "skip"), None)
 
 
-def _shortest_cycle(by_id: Mapping[str, Job]) -> list[str] | None:
-    """A shortest closed path along data flow, as job ids without the repeated end, or None."""
-    consumers: dict[str, list[str]] = {job_id: [] for job_id in by_id}
-    for job in by_id.values():
-        for upstream in job.upstreams:
-            consumers[upstream].append(job.job_id)
-    best: list[str] | None = None
-    for start in by_id:
+def _shortest_cycle(by_id: Mapping[str, Job]) -> list[str]:
+    """A shortest closed path along data flow, as job ids without the repeated end; the first by name.
+
+    Precondition: there is a cycle.
+    """
+    consumers: dict[str, list[str]] = {job_id: [] for job_id in sorted(by_id)}
+    for job_id in consumers:
+        for upstream in by_id[job_id].upstreams:
+            consumers[upstream].append(job_id)
+    best: list[str] = []
+    for start in consumers:
         paths = deque([[start]])
         seen = {start}
         while paths:
             path = paths.popleft()
-            if best is not None and len(path) >= len(best):
+            if best and len(path) >= len(best):
                 break
             if start in consumers[path[-1]]:
                 best = path
@@ -158,7 +177,7 @@ def _shortest_cycle(by_id: Mapping[str, Job]) -> list[str] | None:
 def _describe_cycle(cycle: list[str], by_id: Mapping[str, Job]) -> str:
     closed = [*cycle, cycle[0]]
     lines = [f"The jobs wait for each other in a circle: {' → '.join(closed)}."]
-    for upstream, consumer in zip(closed, closed[1:], strict=False):
+    for upstream, consumer in pairwise(closed):
         edge = next(edge for edge in by_id[consumer].edges if edge.upstream == upstream)
         lines.append(f"  {upstream} → {consumer}  {edge.policy}  {edge.declared_at}")
     lines.append("Remove one of these edges.")

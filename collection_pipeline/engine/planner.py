@@ -1,26 +1,42 @@
 """What may run, what waits, what is skipped: one pure function over the state of one run.
 
-Level-triggered: it reads the state as it is, never events, so a missed tick or a restart loses nothing. No clock, no I/O,
-no Dagster. The sensor, `collect`, the rerun preview and the gate inside every asset all decide through `plan`.
+Level-triggered: it reads the state as it is, never events, so a missed tick or a restart loses nothing. No clock, no
+I/O, no Dagster. The sensor, `collect`, the rerun preview and the gate inside every asset all decide through `plan`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
-from zoneinfo import ZoneInfo
-
-from cronsim import CronSim
 
 from collection_pipeline.engine.edges import Edge, Policy
 from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.lateness import deadline_of, is_late
+from collection_pipeline.engine.state import Artifact, Inputs, JobState, RunState, Status
 
-Status = Literal["pending", "running", "done", "failed", "skipped"]
+__all__ = [
+    "Artifact",
+    "Decision",
+    "EdgeDecision",
+    "Inputs",
+    "JobState",
+    "Outlook",
+    "Plan",
+    "Readiness",
+    "Resolution",
+    "RunState",
+    "Status",
+    "deadline_of",
+    "is_late",
+    "plan",
+    "resolve",
+]
 
-Outlook = Literal["delivering", "unavailable", "settled"]
-"""What a job promises its consumers: a result to come, none by itself, or the one that stands."""
+Outlook = Literal["delivering", "blocked", "unavailable", "settled"]
+"""What a job promises its consumers: a result to come; none until somebody repairs what blocks it; none by itself, as
+it failed or is skipped; or the one that stands."""
 
 Resolution = Literal["use", "fallback", "without", "wait", "blocked", "skip"]
 """What one edge says to its consumer. The first three let it run; see `resolve`."""
@@ -28,62 +44,28 @@ Resolution = Literal["use", "fallback", "without", "wait", "blocked", "skip"]
 Readiness = Literal["run", "wait", "blocked", "skip"]
 """What all edges together say. Skip beats blocked, blocked beats wait, wait beats run."""
 
-_SEVERITY: tuple[Readiness, ...] = ("run", "wait", "blocked", "skip")
+
+_SEVERITY: Mapping[Readiness, int] = {"run": 0, "wait": 1, "blocked": 2, "skip": 3}
+
+_READINESS: Mapping[Resolution, Readiness] = {
+    "use": "run",
+    "fallback": "run",
+    "without": "run",
+    "wait": "wait",
+    "blocked": "blocked",
+    "skip": "skip",
+}
+
+_UNTOUCHED = JobState()
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A usable artifact: its identity, the moment its data speaks of (UTC), and the hash of its content."""
-
-    job_id: str
-    run_id: str
-    version: int
-    as_of: datetime
-    content_hash: str
-    degraded: bool = False
-
-    def same_data(self, other: Artifact | None) -> bool:
-        """Whether consuming `other` instead would change nothing: same run, equal content, equal as_of."""
-        return other is not None and (self.run_id, self.content_hash, self.as_of) == (
-            other.run_id,
-            other.content_hash,
-            other.as_of,
-        )
-
-
-Inputs = Mapping[str, Artifact | None]
-"""What an attempt consumed, by upstream job_id; None where it had nothing of that upstream."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobState:
-    """One row of the state table, as far as decisions need it.
-
-    `status`: running, or how the last attempt ended; pending if there was none that still counts.
-    `in_flight`: running, or planned by a Dagster run that is not over. `current`: the newest usable artifact of this run.
-    `attempted`: what the last attempt consumed, or would have when it was skipped; None as for pending.
-    """
-
-    status: Status = "pending"
-    in_flight: bool = False
-    current: Artifact | None = None
-    attempted: Inputs | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """One run: its moment and opening (aware), its jobs, and the newest usable artifact of an earlier run by job_id."""
-
-    run_id: str
-    moment: datetime
-    opened_at: datetime
-    jobs: Mapping[str, JobState] = field(default_factory=dict)
-    fallbacks: Mapping[str, Artifact] = field(default_factory=dict)
+def _severity(readiness: Readiness) -> int:
+    return _SEVERITY[readiness]
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeDecision:
-    """What one edge says now, with the facts it was decided on: the artifact if any, the upstream, and whether it is late."""
+    """What one edge says now, and on which facts: the artifact if any, the upstream's state, whether it is late."""
 
     edge: Edge
     resolution: Resolution
@@ -104,6 +86,7 @@ class Decision:
     edges: tuple[EdgeDecision, ...]
     readiness: Readiness
     wanted: bool
+    outlook: Outlook
 
     @property
     def inputs(self) -> Inputs:
@@ -117,21 +100,13 @@ class Decision:
 
     @property
     def skips(self) -> bool:
-        """To be marked skipped now. A job that has an artifact keeps it instead."""
-        return self.wanted and self.readiness == "skip" and self.state.current is None and not self.state.in_flight
+        """To be marked skipped now."""
+        return self.wanted and self.readiness == "skip" and not self.state.in_flight
 
     @property
     def blocked(self) -> bool:
         """Wants to run and cannot until somebody repairs an upstream."""
         return self.wanted and self.readiness == "blocked" and not self.state.in_flight
-
-    @property
-    def outlook(self) -> Outlook:
-        if self.state.in_flight or (self.wanted and self.readiness in ("run", "wait")):
-            return "delivering"
-        if self.wanted or self.state.status in ("failed", "skipped") or self.state.current is None:
-            return "unavailable"
-        return "settled"
 
     @property
     def status(self) -> Status:
@@ -140,17 +115,17 @@ class Decision:
             return "running"
         if self.skips:
             return "skipped"
-        return "pending" if self.wanted else self.state.status
+        if self.wanted:
+            return "pending"
+        return "done" if self.state.status == "pending" and self.state.current is not None else self.state.status
 
     @property
     def outdated(self) -> bool:
         """Holds an artifact although a pinned upstream of the same run has moved on since."""
-        attempted = self.state.attempted
         return self.state.current is not None and any(
             decision.edge.on_rerun == "pin"
-            and decision.resolution == "use"
-            and decision.edge.upstream in (attempted or {})
-            and _differs(decision, attempted)
+            and decision.upstream.current is not None
+            and _consumed_other(decision.edge, decision.upstream.current, self.state.attempted)
             for decision in self.edges
         )
 
@@ -164,31 +139,31 @@ class Plan:
     @property
     def requests(self) -> tuple[str, ...]:
         """The jobs to start as one Dagster run: those due now, and those that wait for nothing but them."""
-        chosen: list[str] = []
+        chosen: dict[str, None] = {}
         for decision in self.decisions.values():
-            waits = [edge.edge.upstream for edge in decision.edges if edge.resolution == "wait"]
-            joins = decision.wanted and decision.readiness == "wait" and all(name in chosen for name in waits)
-            if decision.due or (joins and not decision.state.in_flight):
-                chosen.append(decision.job_id)
+            joins = decision.wanted and decision.readiness == "wait" and not decision.state.in_flight
+            waits = (edge.edge.upstream for edge in decision.edges if edge.resolution == "wait")
+            if decision.due or (joins and all(upstream in chosen for upstream in waits)):
+                chosen[decision.job_id] = None
         return tuple(chosen)
 
     @property
     def settled(self) -> bool:
         """Nothing is in flight and nothing will start by itself."""
-        return not any(
-            decision.outlook == "delivering" or decision.skips for decision in self.decisions.values()
-        )
+        return not any(decision.outlook == "delivering" or decision.skips for decision in self.decisions.values())
 
 
 def plan(graph: Graph, run: RunState, now: datetime) -> Plan:
     """Decide every job of one run. Pure: equal arguments give equal plans."""
     decisions: dict[str, Decision] = {}
     for job in graph:
-        state = run.jobs.get(job.job_id, JobState())
+        state = run.jobs.get(job.job_id, _UNTOUCHED)
         late = is_late(job, run.opened_at, now)
-        edges = tuple(_decide_edge(edge, graph, run, decisions[edge.upstream], late) for edge in job.edges)
-        readiness = max((_readiness(edge) for edge in edges), key=_SEVERITY.index, default="run")
-        decisions[job.job_id] = Decision(job.job_id, state, edges, readiness, _wanted(state, edges))
+        edges = tuple([_decide_edge(edge, graph, run, decisions[edge.upstream], late) for edge in job.edges])
+        readiness: Readiness = max((_READINESS[edge.resolution] for edge in edges), key=_severity, default="run")
+        wanted = _wanted(state, edges, readiness)
+        outlook = _outlook(state, readiness, wanted)
+        decisions[job.job_id] = Decision(job.job_id, state, edges, readiness, wanted, outlook)
     return Plan(decisions)
 
 
@@ -204,36 +179,22 @@ def resolve(
         return "wait", None
     if current is not None:
         return "use", current
-    if policy == "hard":
-        return "blocked", None
-    if policy == "skip":
-        return "skip", None
     if policy == "optional":
         return "without", None
-    return ("fallback", fallback) if fallback is not None else ("blocked", None)
-
-
-def deadline_of(job: Job, opened_at: datetime) -> datetime | None:
-    """When this job stops waiting: the first tick of its deadline after the run was opened. None: never."""
-    if job.deadline is None:
-        return None
-    local = opened_at.astimezone(ZoneInfo(job.deadline.timezone))
-    return next(CronSim(job.deadline.cron, local))
-
-
-def is_late(job: Job, opened_at: datetime, now: datetime) -> bool:
-    """Whether this job's deadline has passed."""
-    deadline = deadline_of(job, opened_at)
-    return deadline is not None and now >= deadline
+    if policy == "degrade" and fallback is not None:
+        return "fallback", fallback
+    if policy == "skip" and outlook != "blocked":
+        return "skip", None
+    return "blocked", None
 
 
 def _decide_edge(edge: Edge, graph: Graph, run: RunState, upstream: Decision, late: bool) -> EdgeDecision:
     fallback, ageing = _within_shelf_life(graph[edge.upstream], run) if edge.policy == "degrade" else (None, False)
     outlook = upstream.outlook
     resolution, artifact = resolve(edge.policy, outlook, upstream.state.current, late, fallback)
-    is_late_upstream = late and outlook == "delivering"
+    late_upstream = late and outlook == "delivering"
     return EdgeDecision(
-        edge, resolution, upstream.state, outlook, is_late_upstream, artifact, ageing and resolution == "fallback"
+        edge, resolution, upstream.state, outlook, late_upstream, artifact, ageing and resolution == "fallback"
     )
 
 
@@ -241,41 +202,53 @@ def _within_shelf_life(upstream: Job, run: RunState) -> tuple[Artifact | None, b
     fallback, shelf = run.fallbacks.get(upstream.job_id), upstream.shelf_life
     if fallback is None or shelf is None:
         return None, False
-    age: timedelta = run.moment - fallback.as_of
+    age = run.moment - fallback.as_of
     if age > shelf.fail:
         return None, False
     return fallback, shelf.warn is not None and age > shelf.warn
 
 
-def _readiness(decision: EdgeDecision) -> Readiness:
-    match decision.resolution:
-        case "use" | "fallback" | "without":
-            return "run"
-        case "wait" | "blocked" | "skip" as other:
-            return other
-
-
-def _wanted(state: JobState, edges: tuple[EdgeDecision, ...]) -> bool:
+def _wanted(state: JobState, edges: tuple[EdgeDecision, ...], readiness: Readiness) -> bool:
     """Whether the job should run (again): never attempted, or what it would consume is not what it last consumed.
 
     A job with an artifact follows gains and changes only, on its follow edges and from its own run; an edge that is new
-    in the graph is no change. A job without one takes any difference, pinned or not.
+    in the graph is no change, and it is never skipped: it keeps what it has. A job without one takes any difference,
+    pinned or not, an edge gone from the graph included; but what is skipped stays so for as long as its edges say it.
     """
-    if state.attempted is None:
-        return state.status != "running"
+    if readiness == "skip" and (state.current is not None or state.status == "skipped"):
+        return False
+    attempted = state.attempted
+    if attempted is None:
+        return state.status == "pending"
     if state.current is None:
-        return any(_readiness(edge) == "run" and _differs(edge, state.attempted) for edge in edges)
+        lost = attempted.keys() - {edge.edge.upstream for edge in edges}
+        return any(attempted[upstream] is not None for upstream in lost) or any(
+            _READINESS[edge.resolution] == "run" and _differs(edge, attempted) for edge in edges
+        )
     return any(
         edge.edge.on_rerun == "follow"
         and edge.resolution == "use"
-        and edge.edge.upstream in state.attempted
-        and _differs(edge, state.attempted)
+        and edge.artifact is not None
+        and _consumed_other(edge.edge, edge.artifact, attempted)
         for edge in edges
     )
 
 
-def _differs(decision: EdgeDecision, attempted: Inputs | None) -> bool:
-    before = (attempted or {}).get(decision.edge.upstream)
-    if decision.artifact is None:
-        return before is not None
-    return not decision.artifact.same_data(before)
+def _outlook(state: JobState, readiness: Readiness, wanted: bool) -> Outlook:
+    if state.in_flight or (wanted and readiness in ("run", "wait")):
+        return "delivering"
+    if wanted and readiness == "blocked":
+        return "blocked"
+    if state.status in ("failed", "skipped") or state.current is None:
+        return "unavailable"
+    return "settled"
+
+
+def _differs(decision: EdgeDecision, attempted: Inputs) -> bool:
+    before = attempted.get(decision.edge.upstream)
+    return before is not None if decision.artifact is None else not decision.artifact.same_data(before)
+
+
+def _consumed_other(edge: Edge, artifact: Artifact, attempted: Inputs | None) -> bool:
+    """Whether the last attempt read this edge, and not this artifact."""
+    return attempted is not None and edge.upstream in attempted and not artifact.same_data(attempted[edge.upstream])

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 GRAMMAR = "YYYY-MM-DD, or YYYY-MM-DDTHHMM for several a day, with .2, .3 … for a further collection of the same moment"
 
-_PATTERN = re.compile(r"(?P<date>\d{4}-\d{2}-\d{2})(?:T(?P<time>\d{4}))?(?:\.(?P<suffix>[1-9]\d{0,5}))?", re.ASCII)
+_PATTERN = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T(\d{2})(\d{2}))?(?:\.([1-9]\d{0,5}))?", re.ASCII)
 
 
 class RunIdError(ValueError):
@@ -32,15 +32,17 @@ class RunId:
         match = _PATTERN.fullmatch(text)
         if match is None:
             raise RunIdError(f"{text!r} is no run_id. Write {GRAMMAR}; for example 2026-11-29 or 2026-11-29T0600.2.")
-        if match["suffix"] == "1":
+        *calendar, suffix = match.groups(default="0")
+        if suffix == "1":
             raise RunIdError(f"{text!r} is no run_id: the first collection of a moment has no suffix. Write {GRAMMAR}.")
         try:
-            local = datetime.strptime(match["date"] + (match["time"] or "0000"), "%Y-%m-%d%H%M")
+            year, month, day, hour, minute = map(int, calendar)
+            local = datetime(year, month, day, hour, minute)  # noqa: DTZ001 - local until `moment` is told the zone
         except ValueError as error:
             raise RunIdError(f"{text!r} is no run_id: there is no such date or time. Write {GRAMMAR}.") from error
         if not 1970 <= local.year <= 9000:
             raise RunIdError(f"{text!r} is no run_id: the year lies outside 1970 to 9000. Write {GRAMMAR}.")
-        return cls(text, local, int(match["suffix"] or 1))
+        return cls(text, local, int(suffix) or 1)
 
     @classmethod
     def of_day(cls, now: datetime, timezone: ZoneInfo) -> RunId:
@@ -48,7 +50,10 @@ class RunId:
         return cls.parse(now.astimezone(timezone).date().isoformat())
 
     def moment(self, timezone: ZoneInfo) -> datetime:
-        """The instant the run speaks of, in UTC. A local time that a clock change skips or repeats is its first reading."""
+        """The instant the run speaks of, in UTC.
+
+        A local time that a clock change repeats is its first reading; one that it skips counts on from the old offset.
+        """
         return self.local.replace(tzinfo=timezone).astimezone(UTC)
 
     def further(self) -> RunId:
@@ -56,7 +61,12 @@ class RunId:
         return RunId.parse(f"{self.text.partition('.')[0]}.{self.suffix + 1}")
 
     def __lt__(self, other: RunId) -> bool:
-        return (self.local, self.suffix) < (other.local, other.suffix)
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[datetime, int, str]:
+        """Moment, then suffix; the text last, since 2026-11-29 and 2026-11-29T0000 are two runs of one moment."""
+        return self.local, self.suffix, self.text
 
     def __str__(self) -> str:
         return self.text
