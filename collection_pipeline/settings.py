@@ -11,6 +11,7 @@ import ipaddress
 import os
 import zoneinfo
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
@@ -171,6 +172,12 @@ class Settings(BaseModel):
             return cls.model_validate(values)
         except ValidationError as error:
             raise SettingsError(_explain(error, values)) from None  # the cause would carry the values
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process, read at the first call. Raises `SettingsError`."""
+    return Settings.load()
 
 
 def variables() -> dict[str, str]:

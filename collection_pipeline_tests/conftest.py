@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from collection_pipeline.settings import settings
 from collection_pipeline_tests.postgres_server import PostgresServer
 
 SETTINGS_PREFIXES = ("SERPBASE_", "COLLECTION_", "DAGSTER_", "ALERT_URLS")
@@ -21,6 +22,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         if name.startswith(SETTINGS_PREFIXES):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    settings.cache_clear()
 
 
 @pytest.fixture(scope="session")
