@@ -29,7 +29,7 @@ test: $(VENV)/.dev ## Set up and run linter, format check, type checker, import 
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --numprocesses=auto
+	$(BIN)/pytest --numprocesses=auto --dist=loadgroup
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version=3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command='make lock' --group=setup pyproject.toml

@@ -209,7 +209,8 @@ def _explain(error: ValidationError, values: Mapping[str, str]) -> str:
         name = str(problem["loc"][0])
         field = next(field for field in Settings.model_fields.values() if field.validation_alias == name)
         secret = SecretStr in (field.annotation, *get_args(field.annotation))
-        shown = name if secret or "@" in values[name] else f"{name}={values[name]}"
+        secret |= any(mark in values[name] for mark in "@?#")  # where an address carries passwords and keys
+        shown = name if secret else f"{name}={values[name]}"
         wrong = problem["msg"].removeprefix("Value error, ")
         lines.append(f"{shown}: {wrong}. Expected: {field.description}.")
     return "\n".join(lines)
