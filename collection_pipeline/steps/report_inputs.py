@@ -1,0 +1,87 @@
+"""Everything a report is made of, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+
+from collection_pipeline.steps import news as news_step
+from collection_pipeline.texts import Language
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """One artifact that the report stands on, directly or further up, and what it cost.
+
+    `degraded`: it stands in for this run's own or was itself built on older data. `request_ids` is a sample of the
+    `request_count` API calls its rows were read from.
+    """
+
+    job_id: str
+    run_id: str
+    version: int
+    as_of: datetime
+    degraded: bool
+    rows: int
+    credits: int
+    request_ids: Sequence[str] = ()
+    request_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How the calls for detail pages ended; what does not exist at the source is not counted as missing."""
+
+    requested: int
+    answered: int
+    not_found: int = 0
+
+    @property
+    def wanted(self) -> int:
+        return self.requested - self.not_found
+
+    @property
+    def missing(self) -> int:
+        return self.wanted - self.answered
+
+    @property
+    def share(self) -> float:
+        """0 to 1; 1 when there was nothing to ask."""
+        return self.answered / self.wanted if self.wanted else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything a report is made of.
+
+    `moment` is the run's, `as_of` the oldest among its inputs (both aware); `emulated` puts a banner on every page.
+    `details` and `news` hold rows of `detail_pages` and `news_mentions`; without news, `news_missing` says why.
+    `previous` holds the rows of the earlier `daily_report` of `previous_run_id`. `coverage` is that of the details;
+    None: not known. `notes` are further lines for the reader: warnings, what was left out.
+    """
+
+    run_id: str
+    moment: datetime
+    as_of: datetime
+    timezone: ZoneInfo
+    language: Language
+    source: str
+    emulated: bool
+    details: pd.DataFrame
+    news: pd.DataFrame | None = None
+    news_missing: str = ""
+    news_top: int = news_step.TOP
+    previous: pd.DataFrame | None = None
+    previous_run_id: str = ""
+    coverage: Coverage | None = None
+    provenance: Sequence[Provenance] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def degraded(self) -> Sequence[Provenance]:
+        """The inputs that are older than the run."""
+        return [item for item in self.provenance if item.degraded]
