@@ -120,14 +120,22 @@ class Decision:
         return "done" if self.state.status == "pending" and self.state.current is not None else self.state.status
 
     @property
-    def outdated(self) -> bool:
-        """Holds an artifact although a pinned upstream of the same run has moved on since."""
-        return self.state.current is not None and any(
-            decision.edge.on_rerun == "pin"
+    def outdated_edges(self) -> tuple[EdgeDecision, ...]:
+        """The pinned edges whose upstream of the same run has moved on since the job's artifact was built."""
+        if self.state.current is None:
+            return ()
+        return tuple(
+            decision
+            for decision in self.edges
+            if decision.edge.on_rerun == "pin"
             and decision.upstream.current is not None
             and _consumed_other(decision.edge, decision.upstream.current, self.state.attempted)
-            for decision in self.edges
         )
+
+    @property
+    def outdated(self) -> bool:
+        """Holds an artifact although a pinned upstream of the same run has moved on since."""
+        return bool(self.outdated_edges)
 
 
 @dataclass(frozen=True, slots=True)

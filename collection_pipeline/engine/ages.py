@@ -1,0 +1,40 @@
+"""How old, how long, at what time: the words for it in English."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+
+_UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+
+
+def duration(span: timedelta) -> str:
+    """A length of time in the largest unit that keeps it exact to the second: "3 days", "36 hours"."""
+    seconds = max(0, int(span.total_seconds()))
+    return next(
+        _count(seconds // size, name) for name, size in _UNITS if size == 1 or (seconds and seconds % size == 0)
+    )
+
+
+def age(span: timedelta) -> str:
+    """A length of time rounded down to its largest unit: 1 day and 20 minutes is "1 day"; never negative."""
+    seconds = max(0, int(span.total_seconds()))
+    return next(_count(seconds // size, name) for name, size in _UNITS if seconds >= size or size == 1)
+
+
+def day_of(instant: datetime, moment: datetime, timezone: tzinfo) -> str:
+    """The day of `instant` as seen from the day of `moment`: "today", "yesterday", "3 days ago"."""
+    days = (moment.astimezone(timezone).date() - instant.astimezone(timezone).date()).days
+    if days <= 0:
+        return "today"
+    return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def clock(instant: datetime, moment: datetime, timezone: tzinfo) -> str:
+    """The local time, with the date unless it is the day of `moment`: "06:12", "2026-11-28 06:12"."""
+    local = instant.astimezone(timezone)
+    same_day = local.date() == moment.astimezone(timezone).date()
+    return f"{local:%H:%M}" if same_day else f"{local:%Y-%m-%d %H:%M}"
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'}"

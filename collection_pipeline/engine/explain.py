@@ -1,0 +1,243 @@
+"""A plan in words, the same everywhere: the gate, the sensor's tick, `collect status` and `why`, and the alerts.
+
+Root cause first: what is blocked behind something blocked behind a failure names the failure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from collection_pipeline.engine.ages import age, clock, day_of, duration
+from collection_pipeline.engine.causes import roots
+from collection_pipeline.engine.edges import OnRerun, Policy
+from collection_pipeline.engine.facts import Facts
+from collection_pipeline.engine.graph import Graph
+from collection_pipeline.engine.lateness import deadline_of
+from collection_pipeline.engine.planner import Decision, EdgeDecision, Plan, Resolution
+from collection_pipeline.engine.state import Artifact, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsFor:
+    """One upstream that a job waits for: through which policy, and because of what."""
+
+    job_id: str
+    policy: Policy
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeAccount:
+    """One edge for `collect why`: what the upstream is, what the edge makes of it, and what was decided beforehand."""
+
+    upstream: str
+    policy: Policy
+    on_rerun: OnRerun
+    resolution: Resolution
+    because: str
+    outcome: str
+    why: str
+
+    def line(self) -> str:
+        return f"{self.upstream} ({self.policy}, {self.on_rerun}): {self.because}; {self.outcome}. Why: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The words for one run: its graph, its state, the plan made of them, and the facts beside."""
+
+    graph: Graph
+    run: RunState
+    plan: Plan
+    facts: Facts
+
+    def reason(self, job_id: str) -> str:
+        """Why the job's status is what it is, in one line; what was kept and what to type where somebody has to act."""
+        decision = self.plan.decisions[job_id]
+        parts = [self._headline(decision)]
+        if decision.status == "done":
+            parts += self._annotations(decision)
+        if decision.blocked or decision.status == "failed":
+            parts.append(f"kept: {_kept(decision)}")
+        command = self.next_command(job_id)
+        if command is not None:
+            parts.append(f"type: {command}")
+        return "; ".join(parts)
+
+    def refusal(self, job_id: str) -> str:
+        """What the gate says to somebody who starts a job whose readiness is not "run"."""
+        decision = self.plan.decisions[job_id]
+        verb = {"wait": "has to wait", "blocked": "is blocked", "skip": "is skipped"}
+        parts = [f"{job_id} of {self.run.run_id} {verb[decision.readiness]}: {self._held_by(decision)}"]
+        parts.append(f"kept: {_kept(decision)}")
+        if decision.readiness in ("blocked", "skip"):
+            parts.append(f"type: {self._repair(job_id)}")
+        return "; ".join(parts)
+
+    def waits_for(self, job_id: str) -> tuple[WaitsFor, ...]:
+        """The upstreams that keep a pending job from running, or a skipped one from being revived."""
+        decision = self.plan.decisions[job_id]
+        if decision.status not in ("pending", "skipped"):
+            return ()
+        return tuple(
+            WaitsFor(edge.edge.upstream, edge.edge.policy, self.condition(edge.edge.upstream))
+            for edge in decision.edges
+            if edge.resolution in ("wait", "blocked", "skip")
+        )
+
+    def next_command(self, job_id: str) -> str | None:
+        """What to type so that it goes on; None where it goes on by itself or is finished."""
+        decision = self.plan.decisions[job_id]
+        if decision.state.in_flight or decision.status == "running":
+            return None
+        if decision.status == "failed" or decision.outdated:
+            return self._rerun(job_id)
+        if decision.blocked or (decision.status == "skipped" and decision.readiness == "skip"):
+            return self._repair(job_id)
+        return f"collect run {self.run.run_id}" if decision.due else None
+
+    def edges(self, job_id: str) -> tuple[EdgeAccount, ...]:
+        """The decision edge by edge."""
+        return tuple(
+            EdgeAccount(
+                each.edge.upstream,
+                each.edge.policy,
+                each.edge.on_rerun,
+                each.resolution,
+                self.condition(each.edge.upstream) + self._lateness(job_id, each),
+                self._outcome(each),
+                each.edge.why,
+            )
+            for each in self.plan.decisions[job_id].edges
+        )
+
+    def condition(self, job_id: str) -> str:
+        """What a job is to those who wait for it: "failed at 06:12 (out of credits)", "running since 06:05"."""
+        decision, facts = self.plan.decisions[job_id], self.facts.of(job_id)
+        match decision.status:
+            case "running":
+                return "running" + self._at("since", facts.started_at) + _in_run(facts.holder)
+            case "failed":
+                because = f" ({_one_line(facts.reason)})" if facts.reason else ""
+                return "failed" + self._at("at", facts.finished_at) + because
+            case "skipped":
+                return f"skipped: {self._held_by(decision)}"
+            case "done" if decision.state.in_flight:
+                return "about to run again"
+            case "done":
+                return "without a usable artifact" if decision.state.current is None else "done"
+            case "pending":
+                ahead = {"run": "about to start", "wait": "waits: ", "blocked": "blocked: ", "skip": "to be skipped: "}
+                return ahead[decision.readiness] + self._held_by(decision)
+
+    def older_data(self, artifact: Artifact) -> str:
+        """An artifact of an earlier run, with its age: what a degraded job says it stands on."""
+        zone, moment = self.facts.timezone, self.run.moment
+        span = moment - artifact.as_of
+        parts = [
+            f"{artifact.job_id} of {artifact.run_id}",
+            f"version {artifact.version}",
+            f"data as of {artifact.as_of.astimezone(zone):%Y-%m-%d %H:%M}",
+            day_of(artifact.as_of, moment, zone),
+            f"{age(span)} old",
+        ]
+        shelf = self.graph[artifact.job_id].shelf_life if artifact.job_id in self.graph else None
+        if shelf is not None:
+            parts.append(f"shelf life {duration(shelf.fail)}")
+            if shelf.warn is not None and span > shelf.warn:
+                parts.append(f"warned about from {duration(shelf.warn)}")
+        return ", ".join(parts)
+
+    def _headline(self, decision: Decision) -> str:
+        if decision.status == "done" and decision.state.current is not None:
+            return f"done: version {decision.state.current.version}"
+        return self.condition(decision.job_id)
+
+    def _annotations(self, decision: Decision) -> list[str]:
+        """What a finished job stands on, where that is not simply the newest of its own run."""
+        notes = []
+        current, consumed = decision.state.current, decision.state.attempted or {}
+        for upstream, artifact in consumed.items():
+            if artifact is None:
+                because = f" ({self.condition(upstream)})" if upstream in self.plan.decisions else ""
+                notes.append(f"without {upstream}{because}")
+            elif artifact.run_id != self.run.run_id:
+                notes.append(f"uses {self.older_data(artifact)}")
+        if current is not None and current.degraded and not notes:
+            notes.append(f"on older data, as of {self._clock(current.as_of)}")
+        notes += [
+            f"outdated: {edge.edge.upstream} is at version {edge.upstream.current.version},"
+            f" this stands on {_version(consumed.get(edge.edge.upstream), self.run.run_id)}"
+            for edge in decision.outdated_edges
+            if edge.upstream.current is not None
+        ]
+        notes += [f"built on retracted data of {name}" for name in self.facts.of(decision.job_id).retracted_inputs]
+        return notes
+
+    def _held_by(self, decision: Decision) -> str:
+        """Root causes first, then what the job's own degrade edges lack."""
+        held = [f"{root} {self.condition(root)}" for root in roots(self.plan, decision.job_id)]
+        held += [
+            f"{edge.edge.upstream} has nothing of an earlier run{self._inside_shelf_life(edge.edge.upstream)}"
+            for edge in decision.edges
+            if edge.edge.policy == "degrade" and edge.resolution == "blocked"
+        ]
+        return " and ".join(held)
+
+    def _outcome(self, each: EdgeDecision) -> str:
+        match each.resolution:
+            case "use" if each.artifact is not None:
+                return f"uses version {each.artifact.version} of this run"
+            case "fallback" if each.artifact is not None:
+                return f"uses {self.older_data(each.artifact)}"
+            case "without":
+                return "runs without it"
+            case "skip":
+                return "skips this run"
+            case "blocked":
+                lacks = f", with nothing of an earlier run{self._inside_shelf_life(each.edge.upstream)}"
+                return f"blocked until it is repaired{lacks if each.edge.policy == 'degrade' else ''}"
+            case _:
+                return "waits"
+
+    def _lateness(self, job_id: str, each: EdgeDecision) -> str:
+        deadline = deadline_of(self.graph[job_id], self.run.opened_at)
+        if not each.late or deadline is None:
+            return ""
+        gives_up = "" if each.edge.policy in ("degrade", "optional") else ", but this edge waits on"
+        return f", late since {self._clock(deadline)}{gives_up}"
+
+    def _inside_shelf_life(self, job_id: str) -> str:
+        shelf = self.graph[job_id].shelf_life
+        return "" if shelf is None else f" inside its shelf life of {duration(shelf.fail)}"
+
+    def _repair(self, job_id: str) -> str:
+        return " && ".join(self._rerun(root) for root in roots(self.plan, job_id) or (job_id,))
+
+    def _rerun(self, job_id: str) -> str:
+        return f"collect rerun {job_id} {self.run.run_id}"
+
+    def _at(self, word: str, instant: datetime | None) -> str:
+        return "" if instant is None else f" {word} {self._clock(instant)}"
+
+    def _clock(self, instant: datetime) -> str:
+        return clock(instant, self.run.moment, self.facts.timezone)
+
+
+def _kept(decision: Decision) -> str:
+    return "nothing" if decision.state.current is None else f"version {decision.state.current.version} of this run"
+
+
+def _version(artifact: Artifact | None, run_id: str) -> str:
+    if artifact is None:
+        return "nothing of it"
+    return f"version {artifact.version}" + ("" if artifact.run_id == run_id else f" of {artifact.run_id}")
+
+
+def _in_run(holder: str | None) -> str:
+    return "" if holder is None else f" in Dagster run {holder[:8]}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
