@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 
 from collection_pipeline.engine.ages import duration
 from collection_pipeline.engine.graph import Graph, Job
@@ -26,7 +27,7 @@ policy. When the upstream is unavailable (failed, skipped, blocked, or late), th
 
 _POLICIES = {
     "hard": "waits until the upstream is repaired, then starts by itself",
-    "degrade": "uses the newest usable artifact of an earlier run inside its shelf life, and says so; with none it waits",
+    "degrade": "uses the newest usable artifact of an earlier run inside its shelf life, and says so; waits without one",
     "skip": "is skipped for this run, with an alert; while the upstream is only blocked, it waits",
     "optional": "runs without this input, with an alert and a note in the artifact",
 }
@@ -96,7 +97,7 @@ def _terms(job: Job) -> list[str]:
     return terms
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *(tuple(_cell(text) for text in row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
