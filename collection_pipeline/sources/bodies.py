@@ -17,6 +17,7 @@ MAX_COMMAS = 200_000
 """A body with more commas is refused before it is parsed, which bounds memory; a page of places has some hundreds."""
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_LONG_NUMBER = re.compile(rb"\d{19}|\d[eE]\+?\d{3}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -41,10 +42,23 @@ def read_object(raw: bytes, secret: str) -> tuple[dict[str, Any], bytes]:
         raise BodyError(f"the body is not JSON: {error.msg} at character {error.pos}") from None
     except ValueError:  # Python refuses to read integers of thousands of digits
         raise BodyError("the body holds a number that is too long") from None
-    # Only an escape can hide what the strict decoder has not refused, so most bodies need no look at every text.
-    texts_too = b"\\" in raw or secret.encode() in raw
-    cleaned = _clean(payload, 1, secret if texts_too else None)
+    if not _needs_a_look(raw, secret):
+        return payload, raw
+    cleaned = _clean(payload, 1, secret)
     return (payload, raw) if cleaned is payload else (cleaned, _encode(cleaned))
+
+
+def _needs_a_look(raw: bytes, secret: str) -> bool:
+    """Whether anything in the body may have to be cleaned or refused: what the strict decoder has let pass can only
+    hide behind an escape, in a long number, in nesting, or be the key. Four quick scans spare most bodies the slow
+    walk.
+    """
+    return (
+        b"\\" in raw
+        or secret.encode() in raw
+        or _LONG_NUMBER.search(raw) is not None
+        or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH
+    )
 
 
 def clean_text(text: str, secret: str) -> str:
@@ -52,10 +66,11 @@ def clean_text(text: str, secret: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text).replace(secret, "[API key removed]")
 
 
-def _clean(value: Any, depth: int, secret: str | None) -> Any:
-    """`value` itself if it is fit to be stored, else a cleaned copy. Without `secret`, texts are known to be fit."""
+def _clean(value: Any, depth: int, secret: str) -> Any:
+    """`value` itself if it is fit to be stored, else a cleaned copy."""
     if isinstance(value, str):
-        return value if secret is None or (text := clean_text(value, secret)) == value else text
+        text = clean_text(value, secret)
+        return value if text == value else text
     if isinstance(value, dict | list):
         if depth > MAX_DEPTH:
             raise BodyError("the body is nested too deeply")
@@ -67,13 +82,13 @@ def _clean(value: Any, depth: int, secret: str | None) -> Any:
     return value
 
 
-def _clean_object(value: dict[str, Any], depth: int, secret: str | None) -> dict[str, Any]:
+def _clean_object(value: dict[str, Any], depth: int, secret: str) -> dict[str, Any]:
     cleaned = {_clean(key, depth, secret): _clean(item, depth + 1, secret) for key, item in value.items()}
     same = all(cleaned.get(key, cleaned) is item for key, item in value.items())
     return value if same else cleaned
 
 
-def _clean_array(value: list[Any], depth: int, secret: str | None) -> list[Any]:
+def _clean_array(value: list[Any], depth: int, secret: str) -> list[Any]:
     cleaned = [_clean(item, depth + 1, secret) for item in value]
     return value if all(new is old for new, old in zip(cleaned, value, strict=True)) else cleaned
 
