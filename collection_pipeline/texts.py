@@ -42,7 +42,8 @@ TEXTS: Mapping[str, Text] = {
     "emulated": Text(
         "Emulator data: made up for trying out, not from the real service.", "模拟数据：仅供试用，并非来自真实服务。"
     ),
-    "degraded": Text("Built on older data", "基于较早的数据"),
+    "labelled": Text("{label}: {value}", "{label}：{value}"),
+    "degraded": Text("Built on older data.", "基于较早的数据。"),
     "degraded_inputs": Text(
         "This run's own data was not available. The report stands on {inputs}.",
         "本次运行的数据不可用，本报告基于 {inputs}。",
@@ -54,9 +55,9 @@ TEXTS: Mapping[str, Text] = {
     "coverage": Text("Coverage", "覆盖率"),
     "coverage_of": Text("{answered} of {wanted} detail pages", "{wanted} 个详情页中的 {answered} 个"),
     "coverage_full": Text("Every detail page was fetched.", "所有详情页均已获取。"),
-    "coverage_missing": Text("{n} could not be fetched", "{n} 个未能获取"),
+    "coverage_missing": Text("{n} could not be fetched.", "{n} 个未能获取。"),
     "coverage_not_found": Text(
-        "{n} do not exist at the source", "{n} 个在数据源中不存在", one="{n} does not exist at the source"
+        "{n} do not exist at the source.", "{n} 个在数据源中不存在。", one="{n} does not exist at the source."
     ),
     "answered": Text("fetched", "已获取"),
     "not_found": Text("not found", "不存在"),

@@ -65,14 +65,16 @@ def by_category(rows: pd.DataFrame, no_category: str, other: str, limit: int = 8
 
 
 def by_rating(rows: pd.DataFrame) -> list[tuple[str, int]]:
-    """How many places have a rating within each half point, the best first; empty when none is rated."""
+    """How many places have a rating within each half point, the best first, from the best to the worst there is."""
     ratings = rows["rating"].dropna()
     if ratings.empty:
         return []
     edges = [0.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0]
     labels = [f"{low:.1f} – {high:.1f}" for low, high in pairwise(edges)]
     counted = pd.cut(ratings, edges, labels=labels, right=False).fillna(labels[-1]).value_counts()
-    return [(label, int(counted[label])) for label in reversed(labels)]
+    found = [(label, int(counted[label])) for label in reversed(labels)]
+    used = [index for index, (_, count) in enumerate(found) if count]
+    return found[used[0] : used[-1] + 1]
 
 
 def world_map(rows: pd.DataFrame) -> Map | None:

@@ -28,22 +28,26 @@ def summary_markdown(view: View) -> str:
     """A few lines of markdown, the first of which says how old the data is."""
     t = partial(text, view.language)
     inputs = view.inputs
+
+    def labelled(key: str, value: str) -> str:
+        return t("labelled", label=t(key), value=value)
+
     lines = [f"**{view.first_line}**"]
     if inputs.emulated:
         lines.append(f"⚠ {t('emulated')}")
     if inputs.degraded:
         lines.append(f"⚠ {t('degraded_inputs', inputs=_names(view))}")
-    figures = [f"{t('places')}: {view.places.total:,}"]
+    figures = [labelled("places", f"{view.places.total:,}")]
     if inputs.coverage is not None:
-        figures.append(f"{t('coverage')}: {percent(inputs.coverage.share)}")
+        figures.append(labelled("coverage", percent(inputs.coverage.share)))
     if view.new is not None and view.gone is not None:
-        figures.append(f"{t('changes_tile')}: {view.new.total:,} / {view.gone.total:,}")
+        figures.append(labelled("changes_tile", f"{view.new.total:,} / {view.gone.total:,}"))
     if view.news is not None:
-        figures.append(f"{t('news')}: {view.news.total:,}")
+        figures.append(labelled("news", f"{view.news.total:,}"))
     lines.append(" · ".join(figures))
-    lines += [f"{t('notes')}: {untrusted.markdown(note, 300)}" for note in inputs.notes]
+    lines += [labelled("notes", untrusted.markdown(note, 300)) for note in inputs.notes]
     if view.news is None:
-        lines.append(f"{t('news')}: {untrusted.markdown(t('news_missing', reason=inputs.news_missing), 300)}")
+        lines.append(labelled("news", untrusted.markdown(t("news_missing", reason=inputs.news_missing), 300)))
     top = [f"{row['position']}. {untrusted.markdown(row['name'])}" for row in view.places.rows[:5]]
     return "\n\n".join([*lines, "\n".join(top)]) + "\n"
 

@@ -14,7 +14,7 @@ from collection_pipeline.steps.report_inputs import Inputs
 from collection_pipeline.steps.report_table import Changes
 from collection_pipeline.texts import Language, first_line, text
 
-TOP_SHOWN = 50
+TOP_SHOWN = 25
 """Places listed on the page; the files have all of them."""
 
 CHANGES_SHOWN = 12
