@@ -27,7 +27,7 @@ policy. When the upstream is unavailable (failed, skipped, blocked, or late), th
 
 _POLICIES = {
     "hard": "waits until the upstream is repaired, then starts by itself",
-    "degrade": "uses the newest usable artifact of an earlier run inside its shelf life, and says so; waits without one",
+    "degrade": "uses the newest usable artifact of an earlier run inside its shelf life, saying so, or waits",
     "skip": "is skipped for this run, with an alert; while the upstream is only blocked, it waits",
     "optional": "runs without this input, with an alert and a note in the artifact",
 }
