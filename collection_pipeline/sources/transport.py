@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
 from yarl import URL
 
 from collection_pipeline.sources.contract import (
@@ -129,7 +130,7 @@ def _typed_errors() -> Iterator[None]:
     except aiohttp.ClientResponseError:
         raise MalformedResponseError("malformed answer: it is not HTTP") from None
     except aiohttp.ClientPayloadError as error:
-        if isinstance(error.__cause__, aiohttp.ContentEncodingError | aiohttp.http_exceptions.ContentEncodingError):
+        if isinstance(error.__cause__, ContentEncodingError):
             raise MalformedResponseError("malformed answer: its compression is broken") from None
         raise TransientSourceError("the answer broke off; it may have been charged", possibly_billed=True) from None
     except (aiohttp.ClientError, OSError):
