@@ -1,0 +1,95 @@
+"""The artifact store: runs, jobs, artifacts and paid calls in one database, SQLite or PostgreSQL.
+
+`Store` is the way in; each of its parts is a module of its own. Data frame libraries are loaded when frames are read or
+written, not before.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from collection_pipeline.engine.store.attempts import Attempt, Attempts, HeldError, Holder, RunningJob
+from collection_pipeline.engine.store.database import Database
+from collection_pipeline.engine.store.errors import (
+    DatasetError,
+    FrameError,
+    LostClaimError,
+    SchemaTooNewError,
+    StoreError,
+    StoreUnavailableError,
+    StoreUrlError,
+    UnknownArtifactError,
+    UnknownJobError,
+    UnknownRunError,
+)
+from collection_pipeline.engine.store.ledger import Credits, Ledger
+from collection_pipeline.engine.store.migrations import prepare
+from collection_pipeline.engine.store.publishing import Manifest, Published, Publishing
+from collection_pipeline.engine.store.reading import Reading
+from collection_pipeline.engine.store.runs import OpenRun, Runs
+from collection_pipeline.engine.store.staging import CheckOutcome, Staged
+from collection_pipeline.engine.store.states import RunState, Shown, States
+
+__all__ = [
+    "Attempt",
+    "CheckOutcome",
+    "Credits",
+    "DatasetError",
+    "FrameError",
+    "HeldError",
+    "Holder",
+    "LostClaimError",
+    "Manifest",
+    "OpenRun",
+    "Published",
+    "RunState",
+    "RunningJob",
+    "SchemaTooNewError",
+    "Shown",
+    "Staged",
+    "Store",
+    "StoreError",
+    "StoreUnavailableError",
+    "StoreUrlError",
+    "UnknownArtifactError",
+    "UnknownJobError",
+    "UnknownRunError",
+]
+
+
+class Store(Runs, States, Attempts, Publishing, Reading, Ledger):
+    """Everything that is kept, in one database. May be shared by threads; each process opens its own."""
+
+    @classmethod
+    def open(cls, url: str) -> Store:
+        """The store at `sqlite:///path` or `postgresql://…`, made or migrated if need be; cheap if not.
+
+        Raises `StoreUrlError`, `StoreUnavailableError` and `SchemaTooNewError`, none of which shows a password.
+        """
+        database = Database(url)
+        try:
+            prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    @property
+    def url(self) -> str:
+        """Where it is, without the password."""
+        return self._database.shown
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r})"

@@ -1,0 +1,249 @@
+"""Attempts: who works on which job, from the claim to its end. At most one at a time for a job of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.planner import Inputs
+from collection_pipeline.engine.store.errors import LostClaimError, StoreError, UnknownJobError
+from collection_pipeline.engine.store.part import StorePart
+from collection_pipeline.engine.store.references import inputs_to_json
+from collection_pipeline.engine.store.runs import lock_run, touch
+from collection_pipeline.engine.store.schema import jobs
+from collection_pipeline.engine.store.states import RunState, load_state
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a job: the Dagster run, and the process (pid and its start, seconds since the epoch) on its host."""
+
+    dagster_run_id: str
+    host: str
+    pid: int
+    process_started_at: float
+
+    def __str__(self) -> str:
+        return f"Dagster run {self.dagster_run_id} (process {self.pid} on {self.host})"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a job of a run, as `claim` granted it.
+
+    `number` counts the attempts at this job from 1. `inputs` is what it consumes. Answers in the ledger of the
+    generations `oldest_generation` to `generation` are its own to reuse; new ones enter as `generation`.
+    """
+
+    run_id: str
+    job: Job
+    number: int
+    holder: Holder
+    inputs: Inputs
+    moment: datetime
+    suffix: int
+    started_at: datetime
+    generation: int
+    oldest_generation: int
+
+    @property
+    def job_id(self) -> str:
+        return self.job.job_id
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A row of the state table that says running, and who says so."""
+
+    run_id: str
+    job_id: str
+    holder: Holder
+    since: datetime
+
+
+class HeldError(StoreError):
+    """The job is being worked on by somebody else; `holder` and `since` say who."""
+
+    def __init__(self, run_id: str, job_id: str, holder: Holder, since: datetime) -> None:
+        super().__init__(
+            f"{job_id} of run {run_id} is already running: {holder} holds it since {since:%Y-%m-%d %H:%M:%S} UTC."
+            f" Wait for it, or end that Dagster run. See: collect status {run_id}"
+        )
+        self.run_id, self.job_id, self.holder, self.since = run_id, job_id, holder, since
+
+
+class Attempts(StorePart):
+    """Claiming a job, failing it, and clearing up after those who cannot any more."""
+
+    def claim(
+        self,
+        run_id: str,
+        job_id: str,
+        holder: Holder,
+        graph: Graph,
+        decide: Callable[[RunState], Inputs],
+        is_over: Callable[[Holder], bool],
+        now: datetime,
+    ) -> Attempt:
+        """Take the job for `holder`, in one transaction with the decision what it consumes.
+
+        `decide` gets the state as it is under the lock and returns the inputs, or raises: then nothing was written. A
+        job that runs under another Dagster run raises `HeldError`, unless `is_over` says of that holder that it is
+        gone; under the same Dagster run this is a retry of the same attempt. Reopens the run.
+        Raises `UnknownRunError` and `UnknownJobError`.
+        """
+        with self._database.write() as connection:
+            run = lock_run(connection, run_id)
+            row = _lock_job(connection, run_id, job_id)
+            held = holder_of(row) if row.outcome == "running" else None
+            is_retry = held is not None and held.dagster_run_id == holder.dagster_run_id
+            if held is not None and not is_retry and not is_over(held):
+                raise HeldError(run_id, job_id, held, row.started_at)
+            inputs = dict(decide(load_state(connection, run_id, graph)))
+            attempt = Attempt(
+                run_id=run_id,
+                job=graph[job_id],
+                number=row.attempt if is_retry else row.attempt + 1,
+                holder=holder,
+                inputs=inputs,
+                moment=run.moment,
+                suffix=run.suffix,
+                started_at=row.started_at if is_retry else now,
+                generation=row.generation,
+                oldest_generation=row.oldest_generation,
+            )
+            connection.execute(
+                _the_job(run_id, job_id).values(
+                    status="running",
+                    outcome="running",
+                    attempted=inputs_to_json(inputs),
+                    attempt=attempt.number,
+                    started_at=attempt.started_at,
+                    finished_at=None,
+                    reason=None,
+                    error_kind=None,
+                    start_failures=0,
+                    start_failed_at=None,
+                    credits_reserved=0,
+                    **dataclasses.asdict(holder),
+                )
+            )
+            touch(connection, [run_id])
+            return attempt
+
+    def fail(self, attempt: Attempt, reason: str, kind: str, now: datetime) -> bool:
+        """End the attempt as failed, for `reason`, with `kind` as the word for it. False: it no longer held the job."""
+        return self._fail(attempt.run_id, attempt.job_id, holds(attempt), reason, kind, now)
+
+    def running(self, run_id: str | None = None) -> list[RunningJob]:
+        """All running jobs, of one run or of all; an index of just those."""
+        query = sa.select(jobs).where(jobs.c.outcome == "running").order_by(jobs.c.run_id, jobs.c.job_id)
+        if run_id is not None:
+            query = query.where(jobs.c.run_id == run_id)
+        with self._database.read() as connection:
+            return [
+                RunningJob(row.run_id, row.job_id, holder_of(row), row.started_at) for row in connection.execute(query)
+            ]
+
+    def fail_abandoned(self, run_id: str, job_id: str, holder: Holder, reason: str, now: datetime) -> bool:
+        """Fail a job whose holder is over. False, and nothing written, if it ended or changed hands."""
+        return self._fail(run_id, job_id, _held_by(holder), reason, "abandoned", now)
+
+    def record_start_failure(
+        self, run_id: str, job_id: str, inputs: Inputs, reason: str, limit: int, now: datetime
+    ) -> bool:
+        """Count a Dagster run that never started this job. At `limit` in a row the job is failed, as if it had
+        attempted `inputs`; True then. A job that is running is left alone."""
+        with self._database.write() as connection:
+            lock_run(connection, run_id)
+            row = _lock_job(connection, run_id, job_id)
+            if row.outcome == "running":
+                return False
+            gives_up: bool = row.start_failures + 1 >= limit
+            changes: dict[str, Any] = {"start_failures": row.start_failures + 1, "start_failed_at": now}
+            if gives_up:
+                changes |= {
+                    "status": "failed",
+                    "outcome": "failed",
+                    "attempted": inputs_to_json(inputs),
+                    "reason": reason,
+                    "error_kind": "not_started",
+                    "start_failures": 0,
+                    "finished_at": now,
+                }
+            connection.execute(_the_job(run_id, job_id).values(**changes))
+            touch(connection, [run_id])
+            return gives_up
+
+    def _fail(
+        self, run_id: str, job_id: str, still: sa.ColumnElement[bool], reason: str, kind: str, now: datetime
+    ) -> bool:
+        with self._database.write() as connection:
+            lock_run(connection, run_id)
+            ended = connection.execute(
+                _the_job(run_id, job_id)
+                .where(still)
+                .values(
+                    status="failed",
+                    outcome="failed",
+                    reason=reason,
+                    error_kind=kind,
+                    finished_at=now,
+                    credits_reserved=0,
+                )
+            )
+            if ended.rowcount == 1:
+                touch(connection, [run_id])
+            return ended.rowcount == 1
+
+
+def holder_of(row: sa.Row[Any]) -> Holder:
+    """The holder in a row of `jobs`."""
+    return Holder(row.dagster_run_id, row.host, row.pid, row.process_started_at)
+
+
+def holds(attempt: Attempt) -> sa.ColumnElement[bool]:
+    """The condition on `jobs` under which this attempt still holds its job."""
+    return (jobs.c.attempt == attempt.number) & _held_by(attempt.holder)
+
+
+def check_held(connection: sa.Connection, attempt: Attempt) -> None:
+    """Raises `LostClaimError` if the attempt does not hold its job any more."""
+    same = (jobs.c.run_id == attempt.run_id) & (jobs.c.job_id == attempt.job_id)
+    if connection.execute(sa.select(sa.exists().where(same, holds(attempt)))).scalar_one():
+        return
+    raise lost_claim(attempt)
+
+
+def lost_claim(attempt: Attempt) -> LostClaimError:
+    return LostClaimError(
+        f"Attempt {attempt.number} at {attempt.job_id} of run {attempt.run_id} no longer holds the job: it was ended,"
+        f" or another Dagster run took over. Nothing was published. See: collect status {attempt.run_id}"
+    )
+
+
+def _held_by(holder: Holder) -> sa.ColumnElement[bool]:
+    return (
+        (jobs.c.outcome == "running")
+        & (jobs.c.dagster_run_id == holder.dagster_run_id)
+        & (jobs.c.host == holder.host)
+        & (jobs.c.pid == holder.pid)
+    )
+
+
+def _the_job(run_id: str, job_id: str) -> sa.Update:
+    return jobs.update().where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
+
+
+def _lock_job(connection: sa.Connection, run_id: str, job_id: str) -> sa.Row[Any]:
+    query = sa.select(jobs).where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
+    row = connection.execute(query.with_for_update()).one_or_none()
+    if row is None:
+        raise UnknownJobError(f"Run {run_id} has no job {job_id}. See: collect status {run_id}")
+    return row

@@ -1,0 +1,201 @@
+"""The connection to SQLite or PostgreSQL: two kinds of transaction, and clear words when there is none to be had.
+
+**SQLite** runs in WAL mode: readers never wait for the writer, nor it for them. Writers begin with `BEGIN IMMEDIATE`, so
+a second one waits its turn at the door (up to `BUSY_TIMEOUT_S`) instead of failing half-way with "database is locked".
+`synchronous=FULL` syncs the log at every commit: in WAL mode the default of most builds, NORMAL, survives a power cut
+intact but may forget the last commits, and those may be answers that were paid for. It costs one fsync per transaction,
+which is why the callers batch (https://www.sqlite.org/pragma.html#pragma_synchronous). WAL needs a local disk.
+
+**PostgreSQL** writes at READ COMMITTED and serialises the changes of one run by locking its row in `runs` first, so
+that nothing is ever retried for a serialisation failure; reads take one REPEATABLE READ snapshot.
+Commits are durable as the server says (`synchronous_commit`, on by default; leave it on for the same reason).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from collection_pipeline.engine.store.errors import StoreUnavailableError, StoreUrlError
+from collection_pipeline.engine.store.sqlite_file import SqliteFile
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 120
+CONNECT_TIMEOUT_S = 10
+
+_FORMS = "Write sqlite:///path/to/collection.db or postgresql://user:password@host:5432/database."
+
+
+class Database:
+    """One database, opened lazily. `read` and `write` are the only ways in."""
+
+    def __init__(self, url: str) -> None:
+        self.url = normalise(url)
+        self.shown = self.url.render_as_string(hide_password=True)
+        self.file: SqliteFile | None = None
+        self.known_datasets: dict[str, object] = {}
+        # Parameters are data and may be anything: they stay out of error texts.
+        options: dict[str, Any] = {
+            "hide_parameters": True,
+            "json_serializer": partial(json.dumps, ensure_ascii=False, separators=(",", ":")),
+        }
+        if self.is_sqlite:
+            self.path = Path(str(self.url.database))
+            self.file = SqliteFile.of(self.path)
+            self.engine = sa.create_engine(self.url, connect_args={"timeout": BUSY_TIMEOUT_S}, **options)
+            self.file.register(self.engine)
+            sa.event.listen(self.engine, "connect", _configure_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+        else:
+            # A server that was restarted is noticed before a transaction starts, not in its middle.
+            self.engine = sa.create_engine(
+                self.url,
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "options": "-c timezone=UTC"},
+                **options,
+            )
+        self._reading = self.engine.execution_options(
+            **({} if self.is_sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True})
+        )
+        self._writing = self.engine.execution_options(**({"begin": "IMMEDIATE"} if self.is_sqlite else {}))
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one moment of the database and changes nothing."""
+        with self._translated(), self._connected(), self._reading.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction that is kept whole if the block ends well, and not at all if it does not."""
+        with self._translated(), self._connected(), self._writing.begin() as connection:
+            yield connection
+
+    def insert_new(self, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+        """An INSERT that leaves existing rows alone."""
+        insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        return insert.on_conflict_do_nothing()
+
+    def enter_wal_mode(self) -> None:
+        """Switch a SQLite file to WAL, which it remembers. Several processes may try at once; one of them succeeds."""
+        with self._translated(), self._connected():
+            deadline = time.monotonic() + BUSY_TIMEOUT_S
+            while True:
+                try:
+                    with self.engine.connect() as connection:
+                        # The mode cannot change inside a transaction, so this goes around SQLAlchemy's.
+                        raw: Any = connection.connection.driver_connection
+                        raw.execute("PRAGMA journal_mode=WAL")
+                    return
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.02)
+
+    def close(self) -> None:
+        """Give the connections back. The database may be used again afterwards."""
+        self.engine.dispose()
+
+    def _connected(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.file is None else self.file.connected()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sa.exc.DBAPIError, sqlite3.Error) as error:
+            original = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+            words = _advice(original, self.shown)
+            if words is None:
+                raise
+            raise StoreUnavailableError(words) from error
+
+
+def normalise(url: str) -> sa.URL:
+    """The URL with the driver that is used for it. Raises `StoreUrlError`, which never shows a password."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise StoreUrlError(f"The database URL cannot be read. {_FORMS}") from error
+    kind = parsed.drivername.partition("+")[0]
+    if kind in ("postgresql", "postgres"):
+        # SQLAlchemy chooses a driver for a bare postgresql:// by its own version; here it is always psycopg 3.
+        return parsed.set(drivername="postgresql+psycopg")
+    if kind != "sqlite":
+        raise StoreUrlError(f"There is no store for {parsed.drivername}:// URLs. {_FORMS}")
+    if not parsed.database or parsed.database == ":memory:" or parsed.query:
+        raise StoreUrlError(f"The store needs a SQLite file of its own, shared by several processes. {_FORMS}")
+    return parsed.set(drivername="sqlite", database=str(Path(parsed.database).expanduser().absolute()))
+
+
+def advisory_lock(connection: sa.Connection, number: int) -> None:
+    """On PostgreSQL, let one transaction at a time past this point; SQLite's writers are alone anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
+
+
+def in_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Slices of at most `size`, for statements whose number of parameters is limited."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # Transactions are begun by `_begin_sqlite` alone; the driver's own ones would begin too late for IMMEDIATE.
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA fullfsync=ON")  # macOS: a sync that reaches the disk, not only its cache
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
+
+
+_SQLITE_ADVICE = (
+    ("database is locked", "is locked: another process has been writing for a long time. Wait for it, or stop it"),
+    ("unable to open", "cannot be opened. Check that the folder exists and that you may write to it"),
+    ("readonly", "is read-only. Give this user the right to write to the file and its folder"),
+    ("disk is full", "has no room left on its disk. Make room, then repeat the command; nothing half-made was kept"),
+    ("disk i/o", "cannot be read or written: the disk reports an error. Check the disk and the room on it"),
+    ("not a database", "is not a SQLite file. Point COLLECTION_DATABASE_URL at another path, or move that file away"),
+    ("malformed", "is damaged. Restore it from a backup, or move it away to start anew"),
+)
+
+_POSTGRESQL_ADVICE = (
+    ("53100", "has no room left. Make room on the server, then repeat the command; nothing half-made was kept"),
+    ("53", "has no resources left (connections, memory). Wait, or raise the server's limits"),
+    ("28", "does not accept this user and password. Check COLLECTION_DATABASE_URL"),
+    ("3D", "does not exist on that server. Create it, or check COLLECTION_DATABASE_URL"),
+    ("25006", "is read-only. Point COLLECTION_DATABASE_URL at the primary server"),
+    ("42501", "does not allow this user to do that. Let it create tables in the schema"),
+    ("57", "was stopped by its server. Repeat the command when it is up again; nothing half-made was kept"),
+    ("08", "cannot be reached. Check that the server runs, then repeat the command; nothing half-made was kept"),
+)
+
+
+def _advice(error: BaseException | None, shown: str) -> str | None:
+    """What to tell people about a database that cannot be used; None for every other kind of error."""
+    if isinstance(error, sqlite3.Error):
+        text = str(error).lower()
+        words = next((words for sign, words in _SQLITE_ADVICE if sign in text), None)
+    else:
+        state = getattr(error, "sqlstate", None) or ""
+        words = next((words for sign, words in _POSTGRESQL_ADVICE if state.startswith(sign)), None)
+        if words is None and not state and type(error).__name__ == "OperationalError":
+            words = _POSTGRESQL_ADVICE[-1][1]
+    return None if words is None else f"The database {shown} {words}. ({type(error).__name__})"

@@ -1,0 +1,209 @@
+"""The ledger of paid calls: every exchange is stored as it arrives, and nothing that was paid for is bought again.
+
+An attempt may reuse the answers of its *generation*. Publishing an artifact, usable or not, begins a new one, so that a
+rerun asks anew, while attempts that ended before publishing leave their answers to the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+
+from collection_pipeline.engine.store.attempts import Attempt
+from collection_pipeline.engine.store.part import StorePart
+from collection_pipeline.engine.store.runs import lock_run
+from collection_pipeline.engine.store.schema import artifacts, jobs, requests
+from collection_pipeline.sources import contract
+from collection_pipeline.sources.contract import Answer, ApiRequest, Unanswered
+
+OK = "ok"
+
+_LOOKUP = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Credits:
+    """API credits of one run: charged by the source, saved by reusing answers, and possibly billed for no answer."""
+
+    charged: int
+    reused: int
+    possibly_billed: int
+
+
+class Ledger(StorePart):
+    """Storing exchanges, finding the answers among them, and keeping a run inside its budget."""
+
+    def record(self, attempt: Attempt, batch: Sequence[contract.Attempt], *, release: int = 0) -> None:
+        """Store exchanges of this attempt, in one transaction; `release` credits of its reservation are used up.
+
+        Also stores what arrives after the job was taken over: it was paid for, and the new holder may reuse it.
+        """
+        if not batch and not release:
+            return
+        charged = sum(exchange.credits_charged for exchange in batch)
+        doubtful = sum(exchange.request.credits for exchange in batch if _possibly_billed(exchange))
+        with self._database.write() as connection:
+            if batch:
+                connection.execute(requests.insert(), [_row(attempt, exchange) for exchange in batch])
+            connection.execute(
+                _the_job(attempt.run_id, attempt.job_id).values(
+                    credits_charged=jobs.c.credits_charged + charged,
+                    credits_possibly_billed=jobs.c.credits_possibly_billed + doubtful,
+                    credits_reserved=_less(release),
+                )
+            )
+
+    def reusable(self, attempt: Attempt) -> set[str]:
+        """The fingerprints of the requests that need not be sent: their answers are here."""
+        with self._database.read() as connection:
+            return set(connection.execute(sa.select(requests.c.fingerprint).where(_answered(attempt))).scalars())
+
+    def count_reuse(self, attempt: Attempt, credits: int) -> None:
+        """Note that reusing answers saved so many credits."""
+        saved = _the_job(attempt.run_id, attempt.job_id).values(credits_reused=jobs.c.credits_reused + credits)
+        with self._database.write() as connection:
+            connection.execute(saved)
+
+    def answers(self, attempt: Attempt, asked: Iterable[ApiRequest]) -> Iterator[Answer]:
+        """The answers to these requests that there are, in their order, in flat memory however many."""
+        columns = (requests.c.request_id, requests.c.started_at, requests.c.elapsed_ms, requests.c.response)
+        for chunk in _chunks(asked):
+            found = self._found(_answered(attempt), columns, chunk)
+            for request in chunk:
+                row = found.get(request.fingerprint)
+                if row is not None:
+                    received = row.started_at + timedelta(milliseconds=row.elapsed_ms)
+                    yield Answer(request, row.request_id or "", received, bytes(row.response))
+
+    def unanswered(self, attempt: Attempt, asked: Iterable[ApiRequest]) -> Iterator[Unanswered]:
+        """Those of these requests that this attempt got no answer to, each with its last error, in their order."""
+        errors = _of_generations(attempt) & (requests.c.kind != OK) & (requests.c.attempt == attempt.number)
+        for chunk in _chunks(asked):
+            answered = self._found(_answered(attempt), (), chunk)
+            missing = [request for request in chunk if request.fingerprint not in answered]
+            found = self._found(errors, (requests.c.kind, requests.c.error), missing)
+            for request in missing:
+                row = found.get(request.fingerprint)
+                kind, message = (row.kind, row.error or "") if row is not None else ("not_sent", "It was not sent.")
+                yield Unanswered(request, kind, message)
+
+    def adopt_answers(self, attempt: Attempt) -> Attempt:
+        """The attempt, allowed to reuse also the answers that made the newest version.
+
+        For a rerun that fetches only what is missing. Nothing is copied, and its retries may reuse them too.
+        """
+        newest = (
+            sa.select(artifacts.c.oldest_generation)
+            .where(artifacts.c.run_id == attempt.run_id, artifacts.c.job_id == attempt.job_id)
+            .order_by(artifacts.c.version.desc())
+            .limit(1)
+        )
+        with self._database.write() as connection:
+            oldest = connection.execute(newest).scalar()
+            if oldest is None or oldest >= attempt.oldest_generation:
+                return attempt
+            connection.execute(_the_job(attempt.run_id, attempt.job_id).values(oldest_generation=oldest))
+        return dataclasses.replace(attempt, oldest_generation=oldest)
+
+    def credits(self, run_id: str) -> Credits:
+        """What the run cost so far; zeros for a run that is not there."""
+        columns = (jobs.c.credits_charged, jobs.c.credits_reused, jobs.c.credits_possibly_billed)
+        sums = sa.select(*(sa.func.coalesce(sa.func.sum(column), 0) for column in columns))
+        with self._database.read() as connection:
+            return Credits(*map(int, connection.execute(sums.where(jobs.c.run_id == run_id)).one()))
+
+    def reserve(self, run_id: str, job_id: str, credits: int, limit: int) -> bool:
+        """Set credits of the run's budget aside for requests about to be sent; False if `limit` does not allow it.
+
+        Exact across processes: charged, possibly billed and reserved credits of all jobs of the run never exceed the
+        limit. A reservation ends with `release`, with `record`'s own `release`, and with the attempt.
+        """
+        taken = sa.func.sum(jobs.c.credits_charged + jobs.c.credits_possibly_billed + jobs.c.credits_reserved)
+        with self._database.write() as connection:
+            lock_run(connection, run_id)
+            spent = int(connection.execute(sa.select(taken).where(jobs.c.run_id == run_id)).scalar() or 0)
+            if spent + credits > limit:
+                return False
+            reserved = _the_job(run_id, job_id).values(credits_reserved=jobs.c.credits_reserved + credits)
+            connection.execute(reserved)
+            return True
+
+    def release(self, run_id: str, job_id: str, credits: int) -> None:
+        """Give reserved credits back that were not needed."""
+        with self._database.write() as connection:
+            connection.execute(_the_job(run_id, job_id).values(credits_reserved=_less(credits)))
+
+    def _found(
+        self, condition: sa.ColumnElement[bool], columns: Sequence[sa.ColumnElement[Any]], asked: Sequence[ApiRequest]
+    ) -> dict[str, sa.Row[Any]]:
+        """By fingerprint, the newest row that meets the condition."""
+        wanted = requests.c.fingerprint.in_([request.fingerprint for request in asked])
+        query = sa.select(requests.c.fingerprint, *columns).where(condition, wanted).order_by(requests.c.id)
+        with self._database.read() as connection:
+            return {row.fingerprint: row for row in connection.execute(query)}
+
+
+def _chunks(asked: Iterable[ApiRequest]) -> Iterator[list[ApiRequest]]:
+    stream = iter(asked)
+    while chunk := list(islice(stream, _LOOKUP)):
+        yield chunk
+
+
+def _of_generations(attempt: Attempt) -> sa.ColumnElement[bool]:
+    return (
+        (requests.c.run_id == attempt.run_id)
+        & (requests.c.job_id == attempt.job_id)
+        & requests.c.generation.between(attempt.oldest_generation, attempt.generation)
+    )
+
+
+def _answered(attempt: Attempt) -> sa.ColumnElement[bool]:
+    return _of_generations(attempt) & (requests.c.kind == OK)
+
+
+def _the_job(run_id: str, job_id: str) -> sa.Update:
+    return jobs.update().where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
+
+
+def _less(credits: int) -> sa.ColumnElement[int]:
+    left = jobs.c.credits_reserved - credits
+    return sa.case((left > 0, left), else_=0)
+
+
+def _possibly_billed(exchange: contract.Attempt) -> bool:
+    return exchange.error is not None and exchange.error.possibly_billed and not exchange.credits_charged
+
+
+def _row(attempt: Attempt, exchange: contract.Attempt) -> dict[str, Any]:
+    return {
+        "run_id": attempt.run_id,
+        "job_id": attempt.job_id,
+        "attempt": attempt.number,
+        "generation": attempt.generation,
+        "endpoint": exchange.request.endpoint,
+        "fingerprint": exchange.request.fingerprint,
+        "params": _storable(json.dumps(dict(exchange.request.params), ensure_ascii=False, sort_keys=True)),
+        "try_number": exchange.number,
+        "kind": OK if exchange.error is None else exchange.error.kind,
+        "request_id": exchange.request_id and _storable(exchange.request_id),
+        "status": exchange.status,
+        "http_status": exchange.http_status,
+        "credits_charged": exchange.credits_charged,
+        "possibly_billed": _possibly_billed(exchange),
+        "started_at": exchange.started_at,
+        "elapsed_ms": exchange.elapsed_ms,
+        "error": exchange.error and _storable(str(exchange.error)),
+        "response": exchange.body,
+    }
+
+
+def _storable(text: str) -> str:
+    """The text without what no database stores: an answer that was paid for is never refused for a stray character."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

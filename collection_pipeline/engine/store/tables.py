@@ -1,0 +1,130 @@
+"""The physical table and the view of a data set, made from its description and kept in step with it.
+
+Table `<dataset>_rows` holds every version of every run; view `<dataset>` shows the rows of the current ones.
+Identifiers come only from names that match `NAME`, and are quoted all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import sqlalchemy as sa
+
+from collection_pipeline.engine.datasets import Dataset, Kind
+from collection_pipeline.engine.store.database import Database, advisory_lock
+from collection_pipeline.engine.store.errors import DatasetError
+from collection_pipeline.engine.store.schema import datasets, metadata
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,47}", re.ASCII)
+KEYS = ("run_id", "version", "row_no")
+
+_SQLITE: Mapping[Kind, str] = {
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "number": "REAL",
+    "boolean": "BOOLEAN",
+    "instant": "TEXT",
+    "json": "TEXT",
+}
+_POSTGRESQL: Mapping[Kind, str] = {
+    "text": "text",
+    "integer": "bigint",
+    "number": "double precision",
+    "boolean": "boolean",
+    "instant": "timestamptz",
+    # json, not jsonb: the text stays as it was written.
+    "json": "json",
+}
+_LOCK = 0x64617461
+
+
+def rows_table(dataset: Dataset) -> str:
+    """The name of the physical table."""
+    return f"{dataset.name}_rows"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Column names for SQL."""
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def ensure_tables(database: Database, dataset: Dataset) -> None:
+    """Make the table and view of the data set, or bring them up to its description.
+
+    A new column is added, NULL in older rows; one no longer described leaves the view and stays in the table. Raises
+    `DatasetError` for names that cannot be columns and for a column that changed its kind.
+    """
+    if database.known_datasets.get(dataset.name) == dataset.columns:
+        return
+    _check_names(dataset)
+    with database.write() as connection:
+        advisory_lock(connection, _LOCK)
+        known = connection.execute(sa.select(datasets).where(datasets.c.dataset == dataset.name)).one_or_none()
+        described: dict[str, Kind] = {column.name: column.kind for column in dataset.columns}
+        shown = [column.name for column in dataset.columns]
+        if known is None:
+            _create_table(connection, dataset, described)
+            _create_view(connection, dataset)
+            connection.execute(datasets.insert().values(dataset=dataset.name, kinds=described, shown=shown))
+        elif known.shown != shown or described.items() - known.kinds.items():
+            _check_kinds(dataset, known.kinds)
+            for name in described.keys() - known.kinds.keys():
+                _add_column(connection, dataset, name, described[name])
+            connection.exec_driver_sql(f'DROP VIEW "{dataset.name}"')
+            _create_view(connection, dataset)
+            changed = datasets.update().where(datasets.c.dataset == dataset.name)
+            connection.execute(changed.values(kinds={**known.kinds, **described}, shown=shown))
+    database.known_datasets[dataset.name] = dataset.columns
+
+
+def _check_names(dataset: Dataset) -> None:
+    taken = {*metadata.tables, *(f"{name}_rows" for name in metadata.tables)}
+    if not NAME.fullmatch(dataset.name) or dataset.name in taken:
+        raise DatasetError(f"A data set cannot be called {dataset.name!r}: {_RULE}, no name of the store's own tables.")
+    names = [column.name for column in dataset.columns]
+    for name in names:
+        if not NAME.fullmatch(name) or name in KEYS or names.count(name) > 1:
+            raise DatasetError(
+                f"Data set {dataset.name} cannot have a column called {name!r}: {_RULE}, once only, and not one of"
+                f" {', '.join(KEYS)}."
+            )
+
+
+_RULE = "lower case letters, digits and _, starting with a letter, at most 48 characters"
+
+
+def _check_kinds(dataset: Dataset, stored: Mapping[str, Kind]) -> None:
+    for column in dataset.columns:
+        before = stored.get(column.name, column.kind)
+        if before != column.kind:
+            raise DatasetError(
+                f"Column {column.name} of data set {dataset.name} is stored as {before} and now described as"
+                f" {column.kind}. Rows already stored keep their kind: describe it as {before}, or give the new column"
+                " another name."
+            )
+
+
+def _type_of(connection: sa.Connection, kind: Kind) -> str:
+    return (_SQLITE if connection.dialect.name == "sqlite" else _POSTGRESQL)[kind]
+
+
+def _create_table(connection: sa.Connection, dataset: Dataset, described: Mapping[str, Kind]) -> None:
+    columns = "".join(f', "{name}" {_type_of(connection, kind)}' for name, kind in described.items())
+    connection.exec_driver_sql(
+        f'CREATE TABLE "{rows_table(dataset)}" (run_id text NOT NULL, version integer NOT NULL, row_no integer NOT NULL'
+        f"{columns}, PRIMARY KEY (run_id, version, row_no))"
+    )
+
+
+def _add_column(connection: sa.Connection, dataset: Dataset, name: str, kind: Kind) -> None:
+    connection.exec_driver_sql(f'ALTER TABLE "{rows_table(dataset)}" ADD COLUMN "{name}" {_type_of(connection, kind)}')
+
+
+def _create_view(connection: sa.Connection, dataset: Dataset) -> None:
+    columns = "".join(f', r."{column.name}"' for column in dataset.columns)
+    connection.exec_driver_sql(
+        f'CREATE VIEW "{dataset.name}" AS SELECT r.run_id, r.version{columns} FROM "{rows_table(dataset)}" AS r'
+        f" JOIN artifacts AS a ON a.run_id = r.run_id AND a.version = r.version AND a.dataset = '{dataset.name}'"
+        " AND a.is_current"
+    )
