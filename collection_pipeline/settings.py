@@ -140,6 +140,12 @@ class Settings(BaseModel):
     )
 
     @property
+    def alert_channels(self) -> tuple[str, ...]:
+        """The addresses in ALERT_URLS, secrets all."""
+        text = "" if self.alert_urls is None else self.alert_urls.get_secret_value()
+        return tuple(url.strip() for url in text.split(",") if url.strip())
+
+    @property
     def source_kind(self) -> SourceKind:
         """A gateway if its address is set, else the real service if there is a key, else the embedded emulator."""
         if self.serpbase_base_url is not None:

@@ -13,6 +13,9 @@ from typing import Any, Literal, Protocol
 
 Severity = Literal["hard", "soft"]
 
+COVERAGE = "coverage"
+"""The name of the coverage check, which a retry may still turn around."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
@@ -26,7 +29,18 @@ class CheckOutcome:
 
     @property
     def rejects(self) -> bool:
+        """Whether this verdict makes the artifact unusable."""
         return not self.passed and self.severity == "hard"
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as the manifest keeps it."""
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "severity": self.severity,
+            "description": self.description,
+            "metadata": dict(self.metadata),
+        }
 
 
 class StagedRows(Protocol):
@@ -35,20 +49,20 @@ class StagedRows(Protocol):
     @property
     def row_count(self) -> int: ...
 
-    def null_count(self, column: str) -> int:
-        """Rows in which `column` is missing."""
+    def nulls(self) -> Mapping[str, int]:
+        """How many values are missing, by column."""
 
-    def duplicate_count(self, columns: Sequence[str]) -> int:
-        """Rows whose `columns` repeat those of an earlier row."""
+    def duplicates(self, columns: Sequence[str] | None = None) -> int:
+        """How many rows repeat the values of `columns` (the data set's key by default) of an earlier row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the attempt knows beside its rows.
 
-    `requested`, `answered`, `not_found` and `missing` count paid calls; `usual_rows` are the row counts of the last usable
-    artifacts of earlier runs, newest first; `schema_errors` are the messages of rows that break the data set's description;
-    `degraded` and `omitted` are one line per input that is older than the run or left out.
+    `requested`, `answered`, `not_found` and `missing` count paid calls; `usual_rows` are the row counts of the last
+    usable artifacts of earlier runs, newest first; `schema_errors` are messages about rows that break the data set's
+    description; `degraded` and `omitted` are one line per input that is older than the run or left out.
     """
 
     requested: int = 0
@@ -89,7 +103,7 @@ class Present:
         return f"At least one row has a {self.column}."
 
     def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        count = staged.row_count - staged.null_count(self.column)
+        count = staged.row_count - staged.nulls()[self.column]
         said = f"{count} of {staged.row_count} rows have a {self.column}"
         return CheckOutcome(self.name, count > 0, "hard", said, {"rows": staged.row_count, "present": count})
 
@@ -107,7 +121,7 @@ class UniqueKey:
         return f"No two rows share ({', '.join(self.columns)})."
 
     def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        repeated = staged.duplicate_count(self.columns)
+        repeated = staged.duplicates(self.columns)
         return CheckOutcome(
             self.name, repeated == 0, "hard", f"{repeated} rows repeat an earlier key", {"duplicates": repeated}
         )
@@ -136,7 +150,7 @@ class Coverage:
 
     hard: float
     soft: float = 1.0
-    name: str = field(default="coverage", init=False)
+    name: str = field(default=COVERAGE, init=False)
     blocking: bool = field(default=True, init=False)
 
     @property
@@ -221,22 +235,3 @@ OMITTED_INPUTS: Check = _Said(
 def audit(checks: Sequence[Check], staged: StagedRows, facts: Facts) -> list[CheckOutcome]:
     """Every check's verdict on the staged rows, in the order declared."""
     return [check.evaluate(staged, facts) for check in checks]
-
-
-def verdict_text(outcomes: Sequence[CheckOutcome]) -> str:
-    """Why the artifact is not usable, in one line; empty when it is."""
-    return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
-
-
-def as_metadata(outcomes: Sequence[CheckOutcome]) -> list[dict[str, Any]]:
-    """The outcomes as the manifest keeps them (JSON)."""
-    return [
-        {
-            "name": outcome.name,
-            "passed": outcome.passed,
-            "severity": outcome.severity,
-            "description": outcome.description,
-            **({"metadata": dict(outcome.metadata)} if outcome.metadata else {}),
-        }
-        for outcome in outcomes
-    ]

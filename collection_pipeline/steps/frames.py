@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from collection_pipeline.engine.datasets import DTYPES, Dataset, Kind
+from collection_pipeline.engine.job import Losses
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "rating": (0, 5),
@@ -31,17 +30,6 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 MAX_DEPTH = 64
 """Deeper JSON is nobody's opening hours; databases give up at about the same depth."""
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """What did not make it into the rows: dropped rows by reason, values made null by column."""
-
-    dropped: Counter[str] = field(default_factory=Counter)
-    nulled: Counter[str] = field(default_factory=Counter)
-
-    def __add__(self, other: Losses) -> Losses:
-        return Losses(self.dropped + other.dropped, self.nulled + other.nulled)
 
 
 class Parsed(NamedTuple):

@@ -1,0 +1,48 @@
+"""What starts runs: the job, the schedule that opens the day's run, and the sensor that acts on the planner's decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUNS
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.launches import REQUESTED_BY
+from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.sensing import watch
+from collection_pipeline.settings import settings
+
+collection_job = dg.define_asset_job(
+    "collection_job", dg.AssetSelection.groups(GROUP), partitions_def=RUNS, description="The whole chain of one run."
+)
+
+
+@dg.schedule(
+    job=collection_job,
+    cron_schedule="0 6 * * *",
+    execution_timezone=settings().timezone.key,
+    required_resource_keys={COLLECTION_RESOURCE},
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+)
+def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    """Opens the day's run at 06:00 and requests its whole chain as one Dagster run. Ships stopped."""
+    collection: Collection = getattr(context.resources, COLLECTION_RESOURCE)
+    run_id = RunId.of_day(context.scheduled_execution_time, collection.timezone)
+    # Partition and run request are created together: a run_id never exists without its run.
+    context.instance.add_dynamic_partitions(RUNS.name, [run_id.text])
+    collection.store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
+    return dg.RunRequest(
+        run_key=run_id.text, partition_key=run_id.text, tags={REQUESTED_BY: daily_schedule.name}
+    )
+
+
+@dg.sensor(
+    target=dg.AssetSelection.groups(GROUP),
+    minimum_interval_seconds=1,
+    required_resource_keys={COLLECTION_RESOURCE},
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def propagation_sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """Acts on the planner's decisions in every open run: recovery, failure, lateness, follow. Costs nothing when none is."""
+    yield from watch(context.instance, getattr(context.resources, COLLECTION_RESOURCE))

@@ -1,0 +1,40 @@
+"""Alerts go out through apprise, or to the log without it. A channel that fails never fails a job, and is itself visible."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import apprise
+
+from collection_pipeline.engine.store import Store, Transition
+
+log = logging.getLogger("collection_pipeline.alerts")
+
+
+def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -> None:
+    """Announce episodes that opened or healed, one message each, and record what became of it. Never raises."""
+    for transition in transitions:
+        log.warning("%s", transition.text)
+        if not urls:
+            continue
+        problem = _deliver(transition, urls)
+        if problem is None:
+            store.mark_delivered(transition)
+        else:
+            log.error("The alert %s was not delivered: %s Check ALERT_URLS.", transition.key, problem)
+            store.mark_undelivered(transition, problem)
+
+
+def _deliver(transition: Transition, urls: Sequence[str]) -> str | None:
+    """None when every channel took the message, else what went wrong, in words that show no address."""
+    try:
+        channels = apprise.Apprise()
+        unusable = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
+        # Plain text, so that a channel's own markup stays inert in whatever a source said.
+        taken = channels.notify(transition.text, title=transition.title, body_format=apprise.NotifyFormat.TEXT)
+    except Exception as error:  # a plug-in of any service, with any failure: the job must not notice
+        return f"a channel raised {type(error).__name__}."
+    if unusable:
+        return f"address {', '.join(map(str, unusable))} of ALERT_URLS is not one that apprise knows."
+    return None if taken else "a channel refused it."

@@ -1,0 +1,110 @@
+"""What Dagster is told about a published version: check results, metadata, and the inputs that were really read."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from collection_pipeline.engine.store import Attempt, Published
+
+PICTURE = "picture.svg"
+"""A file of this name is shown with the materialization."""
+
+MAX_CELL = 80
+
+
+def check_results(published: Published) -> Iterator[dg.AssetCheckResult]:
+    """The engine's verdicts as the asset's own checks."""
+    for outcome in published.checks:
+        yield dg.AssetCheckResult(
+            check_name=outcome.name,
+            passed=outcome.passed,
+            severity=dg.AssetCheckSeverity.ERROR if outcome.severity == "hard" else dg.AssetCheckSeverity.WARN,
+            description=outcome.description,
+            metadata=dict(outcome.metadata),
+        )
+
+
+def materialization(
+    attempt: Attempt, published: Published, preview: pd.DataFrame | None, picture: bytes | None
+) -> dg.MaterializeResult[Any]:
+    """The version as Dagster's catalogue shows it.
+
+    Dagster stamps the same partition's newest upstream version as input, whatever the body read, and would call a report
+    on yesterday's data fresh. The tags say what was really read; they are no documented contract, so a test watches them.
+    """
+    artifact, manifest = published.artifact, published.manifest
+    metadata: dict[str, Any] = {
+        "dagster/row_count": published.row_count,
+        "version": artifact.version,
+        "as_of": dg.TimestampMetadataValue(artifact.as_of.timestamp()),
+        "degraded": artifact.degraded,
+        "source": manifest.source,
+        "credits_charged": manifest.credits_charged,
+        "credits_reused": manifest.credits_reused,
+        **{key: value for key, value in manifest.metadata.items() if value is not None},
+    }
+    if attempt.inputs:
+        metadata["inputs"] = dg.TableMetadataValue(_input_records(attempt), _INPUT_SCHEMA)
+    if preview is not None and not preview.empty:
+        metadata["preview"] = dg.MarkdownMetadataValue(_markdown(preview))
+    if picture is not None:
+        encoded = base64.b64encode(picture).decode()
+        metadata["picture"] = dg.MarkdownMetadataValue(f"![report](data:image/svg+xml;base64,{encoded})")
+    for file in manifest.files:
+        metadata[file["name"]] = dg.PathMetadataValue(file["path"])
+    return dg.MaterializeResult(
+        asset_key=artifact.job_id,
+        metadata=metadata,
+        data_version=dg.DataVersion(artifact.content_hash),
+        tags={f"dagster/input_data_version/{name}": _read_version(value) for name, value in attempt.inputs.items()},
+    )
+
+
+_NOTHING = "none"
+"""Stands for the data version of an input that was left out."""
+
+_INPUT_SCHEMA = dg.TableSchema([dg.TableColumn(name) for name in ("upstream", "run_id", "version", "as_of", "policy")])
+
+
+def _read_version(artifact: Any) -> str:
+    return _NOTHING if artifact is None else artifact.content_hash
+
+
+def _input_records(attempt: Attempt) -> list[dg.TableRecord]:
+    policies = {edge.upstream: edge.policy for edge in attempt.job.edges}
+    return [
+        dg.TableRecord(
+            {
+                "upstream": upstream,
+                "run_id": artifact.run_id if artifact else "left out",
+                "version": artifact.version if artifact else "",
+                "as_of": artifact.as_of.isoformat() if artifact else "",
+                "policy": policies[upstream],
+            }
+        )
+        for upstream, artifact in attempt.inputs.items()
+    ]
+
+
+def _markdown(frame: pd.DataFrame) -> str:
+    """A table of the first rows. Cells hold what a source said: made one short line of inert text each."""
+    lines = [list(frame.columns), ["---"] * len(frame.columns)]
+    lines += [[_cell(value) for value in row] for row in frame.astype(object).itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    text = "" if pd.isna(value) else " ".join(str(value).split())
+    shortened = text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
+    return "".join(f"&#{ord(character)};" if character in _MARKUP else character for character in shortened)
+
+
+_MARKUP = frozenset("\\`*_{}[]()<>#+-!|&~:/@\"'=") | {
+    chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+"""Characters with a meaning in markdown or HTML, those that make a link of a bare address, and bidirectional overrides."""

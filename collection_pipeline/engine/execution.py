@@ -1,0 +1,226 @@
+"""One job inside one Dagster step: gate, body, write, audit, publish, and what Dagster is told about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, NoReturn
+
+import dagster as dg
+import pandas as pd
+
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, Declaration
+from collection_pipeline.engine.checks import CheckOutcome, StagedRows, audit
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.datasets import Dataset
+from collection_pipeline.engine.events import PICTURE, check_results, materialization
+from collection_pipeline.engine.files import publish_files
+from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, gate
+from collection_pipeline.engine.job import Input, JobContext, Product
+from collection_pipeline.engine.launches import is_automatic, is_over, this_process
+from collection_pipeline.engine.outcomes import (
+    rejected_text,
+    rejection_reason,
+)
+from collection_pipeline.engine.progress import advance, explained, release_abandoned
+from collection_pipeline.engine.run_ids import RunId, RunIdError
+from collection_pipeline.engine.schemas import checked
+from collection_pipeline.engine.spending import PaidCalls
+from collection_pipeline.engine.store import Attempt, HeldError, Holder, Manifest, Published
+from collection_pipeline.sources.contract import TransientSourceError
+
+USUAL_RUNS = 7
+"""How many earlier runs the volume check compares with."""
+
+PREVIEW_ROWS = 5
+
+
+def execute(context: dg.AssetExecutionContext, declaration: Declaration) -> Iterator[Any]:
+    """Run one declared job for the partition of `context`, yielding its check results and its materialization.
+
+    Raises `dg.Failure` (not retried) when the job may not run or fails for good; lets retryable errors through to the
+    asset's retry policy while it has retries left.
+    """
+    collection: Collection = getattr(context.resources, COLLECTION_RESOURCE)
+    attempt = _claim(context, declaration, collection)
+    if attempt is None:
+        return
+    may_retry = context.retry_number < declaration.max_retries
+    work = _Work(declaration, collection, attempt, may_retry)
+    try:
+        published = work.publish()
+    except BaseException as error:
+        _give_up(context, collection, attempt, error, may_retry)
+    advance(collection, context.instance, attempt.run_id)
+    yield from check_results(published)
+    if not published.usable:
+        reason = rejection_reason(published.checks)
+        text = rejected_text(attempt.run_id, attempt.job_id, published.artifact.version, reason)
+        raise dg.Failure(text, allow_retries=False)
+    yield materialization(attempt, published, work.preview, work.picture)
+
+
+def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collection: Collection) -> Attempt | None:
+    """Take the job if the gate lets it; None when an automatic launch may not or need not run it."""
+    job_id = declaration.job_id
+    try:
+        run_id = RunId.parse(context.partition_key)
+    except RunIdError as error:
+        raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
+    store, graph, now = collection.store, collection.graph, collection.now()
+    store.open_run(run_id, run_id.moment(collection.timezone), graph, now)
+    release_abandoned(collection, context.instance, run_id.text)
+    automatic = is_automatic(context.run)
+    try:
+        return store.claim(
+            run_id.text,
+            job_id,
+            Holder(context.run_id, *this_process()),
+            graph,
+            gate(graph, job_id, automatic=automatic, now=now),
+            partial(is_over, context.instance),
+            now,
+        )
+    except NothingToDoError:
+        context.log.info("%s of %s has nothing to do: what it would consume, it has consumed already.", job_id, run_id)
+        return None
+    except NotReadyError:
+        refusal = advance(collection, context.instance, run_id.text).refusal(job_id)
+    except HeldError as held:
+        refusal = str(held)
+    if not automatic:
+        raise dg.Failure(refusal, allow_retries=False)
+    context.log.warning(refusal)
+    return None
+
+
+@dataclass
+class _Work:
+    """The body's work of one attempt, from inputs to a published version."""
+
+    declaration: Declaration
+    collection: Collection
+    attempt: Attempt
+    may_retry: bool
+    schema_errors: list[str] = field(default_factory=list)
+    losses: Counter[str] = field(default_factory=Counter)
+    preview: pd.DataFrame | None = None
+    picture: bytes | None = None
+
+    def publish(self) -> Published:
+        """Call the body, then write, audit and publish what it produced in one transaction."""
+        store, attempt = self.collection.store, self.attempt
+        with ExitStack() as stack:
+            # Opened by the first call that has to be bought: most reruns and every report buy none.
+            source = cache(lambda: stack.enter_context(self.collection.open_source(attempt.moment)))
+            calls = PaidCalls(store, source, attempt, self.collection.max_credits, self.collection.report_progress)
+            product = _product(self.declaration.body(self._context(calls), **self._inputs()))
+            self.picture = product.files.get(PICTURE)
+            usual_rows = store.recent_row_counts(attempt.job_id, attempt.run_id, USUAL_RUNS)
+            return store.publish(
+                attempt,
+                self.declaration.dataset,
+                checked(self._frames(product), self.declaration.dataset, self.schema_errors),
+                partial(self._audit, calls, usual_rows),
+                manifest=partial(self._manifest, product, calls),
+                now=self.collection.now(),
+            )
+
+    def _inputs(self) -> dict[str, Input | None]:
+        return {
+            job_id: None
+            if artifact is None
+            else Input(artifact, self.collection.datasets[job_id], self.collection.store)
+            for job_id, artifact in self.attempt.inputs.items()
+        }
+
+    def _context(self, calls: PaidCalls) -> JobContext:
+        consumed = [artifact for artifact in self.attempt.inputs.values() if artifact is not None]
+        return JobContext(
+            run_id=self.attempt.run_id,
+            job_id=self.attempt.job_id,
+            moment=self.attempt.moment,
+            as_of=min([self.attempt.moment, *(each.as_of for each in consumed)]),
+            lineage=self.collection.store.lineage(consumed),
+            notes=[*degraded_inputs(self.attempt.run_id, self.attempt.inputs), *omitted_inputs(self.attempt.inputs)],
+            missing=self._missing,
+            timezone=self.collection.timezone,
+            language=self.collection.language,
+            source_label=self.collection.source_label,
+            calls=calls,
+            previous=self._previous,
+        )
+
+    def _missing(self, upstream: str) -> str:
+        if self.attempt.inputs.get(upstream) is not None:
+            return ""
+        explanation, _ = explained(self.collection, self.attempt.run_id)
+        return explanation.condition(upstream)
+
+    def _previous(self, dataset: Dataset) -> Input | None:
+        artifact = self.collection.store.previous_artifact(dataset.name, self.attempt.run_id)
+        return artifact and Input(artifact, dataset, self.collection.store)
+
+    def _frames(self, product: Product) -> Iterator[pd.DataFrame]:
+        for rows, losses in product.parts:
+            self.losses.update(losses.dropped)
+            self.losses.update({f"nulled_{column}": count for column, count in losses.nulled.items()})
+            if self.preview is None:
+                self.preview = rows.head(PREVIEW_ROWS)
+            yield rows
+
+    def _audit(self, calls: PaidCalls, usual_rows: Sequence[int], staged: StagedRows) -> Sequence[CheckOutcome]:
+        facts = replace(
+            calls.facts(),
+            usual_rows=usual_rows,
+            schema_errors=self.schema_errors,
+            degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs),
+            omitted=omitted_inputs(self.attempt.inputs),
+        )
+        outcomes = audit(self.declaration.checks, staged, facts)
+        if self.may_retry and calls.retryable and any(each.rejects and each.name == COVERAGE for each in outcomes):
+            # Rolls the staged rows back: the next try buys only what is missing.
+            raise TransientSourceError(too_little_text(facts))
+        return outcomes
+
+    def _manifest(self, product: Product, calls: PaidCalls, version: int) -> Manifest:
+        files = (
+            publish_files(self.collection.reports, self.attempt.run_id, version, product.files) if product.files else []
+        )
+        return Manifest(
+            source=self.collection.source_label,
+            credits_charged=calls.credits_charged,
+            credits_reused=calls.credits_reused,
+            metadata={**product.metadata, "lost": dict(self.losses)},
+            files=files,
+        )
+
+
+def _product(returned: Any) -> Product:
+    """The body's answer in its one shape: a part, parts, or a product of them."""
+    if isinstance(returned, Product):
+        return returned
+    return Product([returned] if isinstance(returned, tuple) else returned)
+
+
+def _give_up(
+    context: dg.AssetExecutionContext,
+    collection: Collection,
+    attempt: Attempt,
+    error: BaseException,
+    may_retry: bool,
+) -> NoReturn:
+    """Leave the job running for its retry, or fail it; say what was kept and what to type."""
+    if may_retry and getattr(error, "retryable", False):
+        context.log.warning("%s of %s will be tried again: %s", attempt.job_id, attempt.run_id, error)
+        raise error
+    reason = failure_reason(error)
+    kind = getattr(error, "kind", None) or type(error).__name__
+    collection.store.fail(attempt, reason, kind, collection.now())
+    advance(collection, context.instance, attempt.run_id)
+    if not isinstance(error, Exception):
+        raise error
+    raise dg.Failure(failed_text(attempt.run_id, attempt.job_id, reason), allow_retries=False) from error

@@ -1,0 +1,38 @@
+"""The gate in the consumer: every way to launch a job meets the same decision when it starts, in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from collection_pipeline.engine.graph import Graph
+from collection_pipeline.engine.planner import Decision, Inputs, RunState, plan
+
+
+class NotReadyError(Exception):
+    """The job may not run now: it waits, is blocked or is skipped. Nothing was written."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.job_id)
+        self.decision = decision
+
+
+class NothingToDoError(Exception):
+    """An automatic launch found that the job no longer wants to run: what it would consume, it has consumed."""
+
+
+def gate(graph: Graph, job_id: str, *, automatic: bool, now: datetime) -> Callable[[RunState], Inputs]:
+    """The decision for one start of one job, to be taken inside the claim's transaction.
+
+    `automatic` launches (schedule, sensor, `collect run`) run only what the planner wants; a person's always run if they can.
+    """
+
+    def decide(state: RunState) -> Inputs:
+        decision = plan(graph, state, now).decisions[job_id]
+        if automatic and not decision.wanted:
+            raise NothingToDoError(job_id)
+        if decision.readiness != "run":
+            raise NotReadyError(decision)
+        return decision.inputs
+
+    return decide

@@ -1,0 +1,91 @@
+"""Dagster runs as launches of jobs: who asked for them, which are alive, and whether a holder of a job is gone."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+
+import dagster as dg
+import psutil
+
+from collection_pipeline.engine.flight import PlannedRun
+from collection_pipeline.engine.graph import Graph
+from collection_pipeline.engine.holders import Holder
+
+REQUESTED_BY = "collection/requested_by"
+"""Run tag: the schedule, sensor or command that launched the run. Absent when a person launched it in Dagster."""
+
+PROCESS = "collection/process"
+"""Run tag: host, pid and start time of the process that executes the run itself, when no launcher watches it."""
+
+PARTITION = "dagster/partition"
+
+LIVE = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def is_automatic(run: dg.DagsterRun) -> bool:
+    """Whether no person asked for this run: re-executions copy the tags of their parent, but a person started them."""
+    return REQUESTED_BY in run.tags and run.parent_run_id is None
+
+
+@cache
+def this_process() -> tuple[str, int, float]:
+    """Host, pid and start time (seconds since the epoch) of this process: a pid alone is used again by others."""
+    return socket.gethostname(), os.getpid(), psutil.Process().create_time()
+
+
+def process_tag() -> str:
+    """This process as the `PROCESS` tag has it."""
+    host, pid, started = this_process()
+    return f"{host}:{pid}:{started}"
+
+
+def process_is_gone(host: str, pid: int, started: float) -> bool:
+    """Whether a process of this host has ended. False for other hosts: nothing can be said from here."""
+    if host != socket.gethostname():
+        return False
+    try:
+        return abs(psutil.Process(pid).create_time() - started) > 1.0
+    except psutil.NoSuchProcess:
+        return True
+
+
+def is_over(instance: dg.DagsterInstance, holder: Holder) -> bool:
+    """Whether the attempt that holds a job can no longer finish: its process is gone, or its Dagster run is over."""
+    if process_is_gone(holder.host, holder.pid, holder.process_started_at):
+        return True
+    run = instance.get_run_by_id(holder.dagster_run_id)
+    return run is not None and run.is_finished
+
+
+def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[PlannedRun]]:
+    """The Dagster runs that are not over, by the run_id they work for. One query, however many runs there were.
+
+    A run whose executing process died without a launcher to notice is reported to Dagster as failed and left out.
+    """
+    planned: dict[str, list[PlannedRun]] = {}
+    for run in instance.get_runs(dg.RunsFilter(statuses=LIVE)):
+        if run.tags.get(PARTITION) is None or _abandoned(instance, run):
+            continue
+        selection = run.asset_selection
+        jobs = frozenset(graph.jobs if selection is None else (key.to_user_string() for key in selection))
+        planned.setdefault(run.tags[PARTITION], []).append(PlannedRun(run.run_id, jobs & graph.jobs.keys()))
+    return planned
+
+
+def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    tag = run.tags.get(PROCESS)
+    if tag is None:
+        return False
+    host, pid, started = tag.rsplit(":", 2)
+    if not process_is_gone(host, int(pid), float(started)):
+        return False
+    instance.report_run_failed(run, "The process that executed this run is gone.")
+    return True

@@ -1,0 +1,63 @@
+"""How an attempt ended, in words: what happened to which job and run, what was kept, what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from collection_pipeline.engine.checks import CheckOutcome, Facts
+from collection_pipeline.engine.state import Inputs
+
+PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."
+
+
+def failure_reason(error: BaseException) -> str:
+    """Why the attempt failed, in one line for the state table."""
+    if not isinstance(error, Exception):
+        return f"interrupted ({type(error).__name__})"
+    if hasattr(error, "kind") or hasattr(error, "retryable"):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def failed_text(run_id: str, job_id: str, reason: str) -> str:
+    """The failure as Dagster shows it."""
+    return f"{job_id} of {run_id} failed: {reason}\n{PAID_FOR_KEPT}\nType: collect rerun {job_id} {run_id}"
+
+
+def rejection_reason(outcomes: Sequence[CheckOutcome]) -> str:
+    """Why a version is not usable, in one line; empty when it is."""
+    return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
+
+
+def rejected_text(run_id: str, job_id: str, version: int, reason: str) -> str:
+    """The rejection as Dagster shows it."""
+    return (
+        f"{job_id} of {run_id} failed: {reason}\nVersion {version} is stored for inspection, and nobody reads it.\n"
+        f"Type: collect rerun {job_id} {run_id}"
+    )
+
+
+def too_little_text(facts: Facts) -> str:
+    """Why an attempt with too few answers is tried again."""
+    return f"only {facts.answered} of {facts.requested - facts.not_found} calls were answered. {PAID_FOR_KEPT}"
+
+
+def degraded_inputs(run_id: str, inputs: Inputs) -> list[str]:
+    """One line for each input that is older than the run."""
+    return [
+        f"{artifact.job_id} of {artifact.run_id}, version {artifact.version}, data as of {artifact.as_of:%Y-%m-%d %H:%M} UTC"
+        for artifact in inputs.values()
+        if artifact is not None and (artifact.run_id != run_id or artifact.degraded)
+    ]
+
+
+def omitted_inputs(inputs: Inputs) -> list[str]:
+    """One line for each input that was left out."""
+    return [f"without {upstream}" for upstream, artifact in inputs.items() if artifact is None]
+
+
+def never_started_reason(dagster_run_id: str, times: int, *, cancelled: bool) -> str:
+    """Why a job that never started is failed."""
+    if cancelled:
+        return f"Dagster run {dagster_run_id} was cancelled before it started the job"
+    return f"{times} Dagster runs in a row ended before they started the job, the last one {dagster_run_id}"

@@ -1,0 +1,93 @@
+"""From the planner's decisions to Dagster runs: who is gone, what is due, and which request is new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from collection_pipeline.engine import explain
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.launches import REQUESTED_BY, is_over, live_runs
+from collection_pipeline.engine.planner import Plan
+from collection_pipeline.engine.progress import advance
+
+SENSOR = "propagation_sensor"
+
+MAX_START_FAILURES = 3
+"""A job whose Dagster run ends this often without starting it is failed: somebody has to look."""
+
+FIRST_BACKOFF = timedelta(seconds=5)
+"""Pause after the first Dagster run that never started its job; doubled for each further one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What one look at the open runs led to. `waiting`: something is still to come, so another look is worth it."""
+
+    requests: Sequence[dg.RunRequest]
+    waiting: bool
+    text: str
+
+
+def propagate(instance: dg.DagsterInstance, collection: Collection) -> Tick:
+    """Look once at every open run: release dead holders, show the statuses, and request what is due."""
+    open_runs = collection.store.open_runs()
+    if not open_runs:
+        return Tick((), False, "No run is open.")
+    live = live_runs(instance, collection.graph)
+    requests: list[dg.RunRequest] = []
+    lines: list[str] = []
+    waiting = False
+    for run in open_runs:
+        release_abandoned(instance, collection, run.run_id)
+        plan = advance(collection, instance, run.run_id, live.get(run.run_id, ()))
+        request = _request(instance, collection, run.run_id, plan)
+        if request is not None:
+            requests.append(request)
+        waiting = waiting or not plan.settled
+        lines.append(explain.in_short(run.run_id, plan))
+    return Tick(requests, waiting, " | ".join(lines))
+
+
+def release_abandoned(instance: dg.DagsterInstance, collection: Collection, run_id: str) -> None:
+    """Fail every job of a run whose holder can no longer finish it: a crashed process leaves `running` behind."""
+    for job_id, holder, _since in collection.store.running(run_id):
+        if is_over(instance, holder):
+            collection.store.fail_abandoned(run_id, job_id, holder, explain.abandoned(holder), collection.now())
+
+
+def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, plan: Plan) -> dg.RunRequest | None:
+    """One Dagster run for all that is due in a run, under a key that names the attempt: asking twice starts it once."""
+    jobs = plan.requests
+    if not jobs:
+        return None
+    lead = jobs[0]
+    counts = collection.store.start_counts(run_id, lead)
+    failures = counts.start_failures
+    earlier = instance.get_run_records(
+        dg.RunsFilter(tags={"dagster/run_key": _key(run_id, lead, counts.attempts, failures)}), limit=1
+    )
+    if earlier and earlier[0].dagster_run.is_finished:
+        ended = datetime.fromtimestamp(earlier[0].end_time or 0.0, UTC)
+        cancelled = earlier[0].dagster_run.status is dg.DagsterRunStatus.CANCELED
+        if cancelled or failures + 1 >= MAX_START_FAILURES:
+            reason = explain.never_started(earlier[0].dagster_run.run_id, failures + 1, cancelled=cancelled)
+            collection.store.fail_unstarted(run_id, lead, plan.decisions[lead].inputs, reason, collection.now())
+            return None
+        if collection.now() < ended + FIRST_BACKOFF * 2**failures:
+            return None
+        collection.store.count_start_failure(run_id, lead)
+        failures += 1
+    return dg.RunRequest(
+        run_key=_key(run_id, lead, counts.attempts, failures),
+        partition_key=run_id,
+        asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
+        tags={REQUESTED_BY: SENSOR},
+    )
+
+
+def _key(run_id: str, job_id: str, attempts: int, start_failures: int) -> str:
+    return f"{run_id}/{job_id}/{attempts}.{start_failures}"

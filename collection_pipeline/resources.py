@@ -1,0 +1,103 @@
+"""The settings made into what the engine works with: store, source, report location, alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.datasets import Dataset
+from collection_pipeline.engine.graph import Graph
+from collection_pipeline.settings import SERPBASE_URL, Settings
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+    from collection_pipeline.engine.store import Store, Transition
+    from collection_pipeline.sources.contract import Source
+
+DATASETS: Mapping[str, Dataset] = {
+    dataset.name: dataset for dataset in (SEARCH_RESULTS, DETAIL_PAGES, NEWS_MENTIONS, DAILY_REPORT)
+}
+
+
+def collection(graph: Graph, settings: Settings) -> Collection:
+    """The collection as the settings describe it. Opens nothing yet."""
+    return Collection(
+        graph=graph,
+        datasets=DATASETS,
+        timezone=settings.timezone,
+        language=settings.language,
+        max_credits=settings.max_credits,
+        source_label=source_label(settings),
+        open_store=partial(open_store, settings),
+        open_source=partial(open_source, settings),
+        open_reports=partial(open_reports, settings),
+        alert=partial(send_alerts, settings),
+        now=now,
+    )
+
+
+def now() -> datetime:
+    """The instant, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+def open_store(settings: Settings) -> Store:
+    """The artifact store at COLLECTION_DATABASE_URL."""
+    from collection_pipeline.engine.store import Store, Transition
+
+    return Store.open(settings.database_url.get_secret_value())
+
+
+def open_reports(settings: Settings) -> UPath:
+    """The report location at COLLECTION_REPORTS: a folder, or a bucket that universal-pathlib knows."""
+    from upath import UPath
+
+    return UPath(settings.reports)
+
+
+def source_label(settings: Settings) -> str:
+    """What people see in logs, metadata and report. The emulator never passes for the real service."""
+    match settings.source_kind:
+        case "emulator":
+            return "emulator (synthetic)"
+        case "serpbase":
+            return "SerpBase"
+        case "gateway":
+            return f"gateway {settings.serpbase_base_url}"
+
+
+@contextmanager
+def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
+    """The source that the settings name. The embedded emulator shows the day of `moment`, the run's own."""
+    from collection_pipeline.sources.emulator import EmulatorOptions, embedded, parse_faults
+    from collection_pipeline.sources.serpbase import SerpBaseSource
+
+    def client(base_url: str, key: str) -> Source:
+        return SerpBaseSource(
+            base_url,
+            key,
+            label=source_label(settings),
+            concurrency=settings.concurrency,
+            rate_per_s=settings.rate_per_s,
+        )
+
+    if settings.source_kind != "emulator":
+        key = settings.serpbase_api_key
+        yield client(settings.serpbase_base_url or SERPBASE_URL, key.get_secret_value() if key else "")
+        return
+    day = moment.astimezone(settings.timezone).date()
+    with embedded(EmulatorOptions(day=day, faults=parse_faults(settings.emulator_faults))) as emulator:
+        yield client(emulator.base_url, emulator.api_key)
+
+
+def send_alerts(settings: Settings, store: Store, transitions: Sequence[Transition]) -> None:
+    """Alerts to the channels of ALERT_URLS, or to the log."""
+    from collection_pipeline.engine.alerts import send
+
+    send(store, transitions, settings.alert_channels)
