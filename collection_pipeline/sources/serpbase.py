@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from itertools import count
 
 import aiohttp
@@ -76,11 +76,12 @@ class SerpBaseSource:
         """What people see."""
         return self._label
 
-    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Attempt, None]:
         """Send all requests and yield every attempt as it ends; see `Source.stream`.
 
         After `BudgetExhaustedError`, as after the other two, what is in flight is still answered and nothing more is
-        sent. An exception out of `requests` or `admit` (other than that one) ends the stream.
+        sent. An exception out of `requests` or `admit` (other than that one) ends the stream. Who stops reading early
+        closes it (`contextlib.aclosing`); what is in flight is then given up.
         """
         waiting = iter(requests)
         ended: asyncio.Queue[Attempt | Exception | None] = asyncio.Queue(maxsize=self._concurrency)
