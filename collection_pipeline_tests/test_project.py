@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import tarfile
 import tomllib
 import zipfile
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import dagster as dg
@@ -70,6 +72,17 @@ class TestDependencies:
             if name != "dagster":  # whose reason takes several lines
                 assert re.search(rf'^ +"{name}\b[^#\n]*,  # \w.+$', text, re.MULTILINE), f"{name} has no reason"
 
+    def test_what_the_package_imports_is_declared_and_what_is_declared_is_used(self) -> None:
+        declared = {canonicalize_name(item.name) for item in RUNTIME}
+        by_import = packages_distributions()
+        imported = {
+            canonicalize_name(by_import[module][0])
+            for module in _imported_modules(ROOT / "collection_pipeline")
+            if module not in sys.stdlib_module_names and module != "collection_pipeline"
+        }
+        # Used without being imported: the UI, Dagster's storage on PostgreSQL, the time zones behind zoneinfo.
+        assert declared == imported | {"dagster-webserver", "dagster-postgres", "tzdata"}
+
     @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
     def test_a_lock_holds_exact_versions_with_hashes_and_no_address(self, lock: str) -> None:
         text = (ROOT / lock).read_text("utf-8")
@@ -86,6 +99,19 @@ class TestDependencies:
         for locked, requirements in ((runtime, [*RUNTIME, *build]), (development, DEVELOPMENT)):
             for item in requirements:
                 assert locked[canonicalize_name(item.name)] in item.specifier, f"{item}: run make lock"
+
+
+def _imported_modules(package: Path) -> set[str]:
+    """The top-level names that the package imports, wherever in a module."""
+    modules = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            match node:
+                case ast.Import(names=names):
+                    modules |= {name.name.partition(".")[0] for name in names}
+                case ast.ImportFrom(module=str(module)):
+                    modules.add(module.partition(".")[0])
+    return modules
 
 
 def pins(lock: str) -> dict[str, str]:
