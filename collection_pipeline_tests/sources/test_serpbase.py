@@ -222,14 +222,21 @@ class TestStream:
                 taken += 1
                 yield ApiRequest("maps_detail", {"feature_id": f"0x1:{number:#x}"})
 
+        read_unread_and_waiting_to_be_put = 10 + 4 + 4
+        all_answered = asyncio.Event()
+        give = saying(GOOD)
+
+        async def answer(request: Received, writer: asyncio.StreamWriter) -> None:
+            await give(request, writer)
+            if taken == read_unread_and_waiting_to_be_put:
+                all_answered.set()
+
         async def main() -> None:
-            async with raw_server(saying(GOOD)) as server:
+            async with raw_server(answer) as server:
                 stream = SerpBaseSource(server.base_url, KEY, concurrency=4).stream(endless(), admit=allow)
                 for _ in range(10):
                     await anext(stream)
-                read_unread_and_waiting_to_be_put = 10 + 4 + 4
-                while len(server.received) < read_unread_and_waiting_to_be_put:
-                    await asyncio.sleep(0)
+                await all_answered.wait()
                 for _ in range(100):
                     await asyncio.sleep(0)
                 await stream.aclose()

@@ -6,11 +6,11 @@ import asyncio
 from contextlib import suppress
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 
-class CutResponse(Response):
+class CutResponse(JSONResponse):
     """Sends half of its body and lets the server cut the connection."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
