@@ -22,6 +22,7 @@ from collection_pipeline.settings import settings
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.store import Ancestor
+    from collection_pipeline.sources.contract import Answer
     from collection_pipeline.steps import report
 
 SOURCE_POOL = "serpbase"
@@ -41,7 +42,7 @@ SOURCE_RETRIES = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPON
 def search_results(job: JobContext) -> Part:
     """Map search results: one row per query and place, with its rank across the query's pages."""
     queries = load_queries(settings().queries)
-    answers = []
+    answers: list[Answer] = []
     for page in range(1, steps.search.last_page(queries) + 1):
         answers += job.fetch(steps.search.requests(queries, page, answers))
     return steps.search.rows(queries, answers)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUNS
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUN_ID, RUNS
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.launches import REQUESTED_BY
 from collection_pipeline.engine.run_ids import RunId
@@ -30,7 +30,7 @@ def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     collection: Collection = getattr(context.resources, COLLECTION_RESOURCE)
     run_id = RunId.of_day(context.scheduled_execution_time, collection.timezone)
     # Partition and run request are created together: a run_id never exists without its run.
-    context.instance.add_dynamic_partitions(RUNS.name, [run_id.text])
+    context.instance.add_dynamic_partitions(RUN_ID, [run_id.text])
     collection.store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
     return dg.RunRequest(
         run_key=run_id.text, partition_key=run_id.text, tags={REQUESTED_BY: daily_schedule.name}

@@ -18,7 +18,9 @@ from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.edges import Edge
 from collection_pipeline.engine.graph import Deadline, Graph, GraphError, Job, ShelfLife, nearest
 
-RUNS = dg.DynamicPartitionsDefinition(name="run_id")
+RUN_ID = "run_id"
+
+RUNS = dg.DynamicPartitionsDefinition(name=RUN_ID)
 """Every asset is partitioned by run_id; the schedule, the sensor and `collect` add keys, and so may a person in the UI."""
 
 GROUP = "collection"

@@ -13,23 +13,30 @@ import dagster as dg
 import pandas as pd
 
 from collection_pipeline.engine.asset import COLLECTION_RESOURCE, Declaration
-from collection_pipeline.engine.checks import CheckOutcome, StagedRows, audit
+from collection_pipeline.engine.checks import COVERAGE, CheckOutcome, StagedRows, audit
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.events import PICTURE, check_results, materialization
 from collection_pipeline.engine.files import publish_files
 from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, gate
+from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.job import Input, JobContext, Product
 from collection_pipeline.engine.launches import is_automatic, is_over, this_process
 from collection_pipeline.engine.outcomes import (
+    degraded_inputs,
+    failed_text,
+    failure_reason,
+    omitted_inputs,
     rejected_text,
     rejection_reason,
+    too_little_text,
 )
-from collection_pipeline.engine.progress import advance, explained, release_abandoned
+from collection_pipeline.engine.progress import advance, release_abandoned
 from collection_pipeline.engine.run_ids import RunId, RunIdError
 from collection_pipeline.engine.schemas import checked
 from collection_pipeline.engine.spending import PaidCalls
-from collection_pipeline.engine.store import Attempt, HeldError, Holder, Manifest, Published
+from collection_pipeline.engine.standing import standing
+from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published
 from collection_pipeline.sources.contract import TransientSourceError
 
 USUAL_RUNS = 7
@@ -157,12 +164,11 @@ class _Work:
     def _missing(self, upstream: str) -> str:
         if self.attempt.inputs.get(upstream) is not None:
             return ""
-        explanation, _ = explained(self.collection, self.attempt.run_id)
-        return explanation.condition(upstream)
+        return standing(self.collection, self.attempt.run_id).explanation.condition(upstream)
 
     def _previous(self, dataset: Dataset) -> Input | None:
         artifact = self.collection.store.previous_artifact(dataset.name, self.attempt.run_id)
-        return artifact and Input(artifact, dataset, self.collection.store)
+        return None if artifact is None else Input(artifact, dataset, self.collection.store)
 
     def _frames(self, product: Product) -> Iterator[pd.DataFrame]:
         for rows, losses in product.parts:

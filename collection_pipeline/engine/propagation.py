@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from collection_pipeline.engine import explain
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.launches import REQUESTED_BY, is_over, live_runs
+from collection_pipeline.engine.launches import REQUESTED_BY, live_runs
+from collection_pipeline.engine.outcomes import never_started_reason
 from collection_pipeline.engine.planner import Plan
-from collection_pipeline.engine.progress import advance
+from collection_pipeline.engine.progress import advance, release_abandoned
+from collection_pipeline.engine.store import graph_hash
+from collection_pipeline.engine.summary import tick_text
 
 SENSOR = "propagation_sensor"
 
@@ -38,25 +40,21 @@ def propagate(instance: dg.DagsterInstance, collection: Collection) -> Tick:
     if not open_runs:
         return Tick((), False, "No run is open.")
     live = live_runs(instance, collection.graph)
+    today = graph_hash(collection.graph)
     requests: list[dg.RunRequest] = []
     lines: list[str] = []
     waiting = False
     for run in open_runs:
-        release_abandoned(instance, collection, run.run_id)
-        plan = advance(collection, instance, run.run_id, live.get(run.run_id, ()))
-        request = _request(instance, collection, run.run_id, plan)
+        if run.graph_hash != today:
+            collection.store.adopt_graph(run.run_id, collection.graph)
+        release_abandoned(collection, instance, run.run_id)
+        explanation = advance(collection, instance, run.run_id, live.get(run.run_id, ()))
+        request = _request(instance, collection, run.run_id, explanation.plan)
         if request is not None:
             requests.append(request)
-        waiting = waiting or not plan.settled
-        lines.append(explain.in_short(run.run_id, plan))
+        waiting = waiting or not explanation.plan.settled
+        lines.append(tick_text(explanation))
     return Tick(requests, waiting, " | ".join(lines))
-
-
-def release_abandoned(instance: dg.DagsterInstance, collection: Collection, run_id: str) -> None:
-    """Fail every job of a run whose holder can no longer finish it: a crashed process leaves `running` behind."""
-    for job_id, holder, _since in collection.store.running(run_id):
-        if is_over(instance, holder):
-            collection.store.fail_abandoned(run_id, job_id, holder, explain.abandoned(holder), collection.now())
 
 
 def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, plan: Plan) -> dg.RunRequest | None:
@@ -74,7 +72,7 @@ def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, 
         ended = datetime.fromtimestamp(earlier[0].end_time or 0.0, UTC)
         cancelled = earlier[0].dagster_run.status is dg.DagsterRunStatus.CANCELED
         if cancelled or failures + 1 >= MAX_START_FAILURES:
-            reason = explain.never_started(earlier[0].dagster_run.run_id, failures + 1, cancelled=cancelled)
+            reason = never_started_reason(earlier[0].dagster_run.run_id, failures + 1, cancelled=cancelled)
             collection.store.fail_unstarted(run_id, lead, plan.decisions[lead].inputs, reason, collection.now())
             return None
         if collection.now() < ended + FIRST_BACKOFF * 2**failures:

@@ -1,0 +1,42 @@
+"""Where a run stands, read only and without Dagster: its state, the plan made on it, and the facts that words need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.explain import Explanation
+from collection_pipeline.engine.facts import Facts, JobFacts
+from collection_pipeline.engine.flight import LastAttempt, PlannedRun, in_flight
+from collection_pipeline.engine.lateness import late_jobs
+from collection_pipeline.engine.planner import plan
+from collection_pipeline.engine.store import JobView, RunState, RunView
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One look at a run: the state that was decided on, the words for it, and what the tables show."""
+
+    state: RunState
+    explanation: Explanation
+    view: RunView
+
+
+def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] = ()) -> Standing:
+    """The run as it stands, decided and ready to be put into words.
+
+    `planned` are the live Dagster runs of this run_id; without them, only running jobs count as in flight.
+    """
+    now = collection.now()
+    graph = collection.graph
+    view = collection.store.run_view(run_id)
+    attempts = {job.job_id: LastAttempt(job.dagster_run_id, job.outcome) for job in view.jobs}
+    flying = in_flight(planned, graph, attempts, late_jobs(graph, view.opened_at, now))
+    state = collection.store.run_state(run_id, graph, flying)
+    facts = Facts({job.job_id: _facts(job) for job in view.jobs}, collection.timezone)
+    return Standing(state, Explanation(graph, state, plan(graph, state, now), facts), view)
+
+
+def _facts(job: JobView) -> JobFacts:
+    return JobFacts(job.reason, job.started_at, job.finished_at, job.dagster_run_id, job.retracted_inputs)
