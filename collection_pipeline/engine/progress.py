@@ -11,7 +11,7 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.explain import Explanation
 from collection_pipeline.engine.flight import PlannedRun
 from collection_pipeline.engine.launches import is_over
-from collection_pipeline.engine.standing import standing
+from collection_pipeline.engine.standing import Standing, standing
 from collection_pipeline.engine.summary import cause_text
 
 
@@ -22,22 +22,23 @@ def advance(
 
     Should the run change in between, it is decided again. Writes nothing when the table already says what the plan says.
     """
-    while True:
-        now_at = standing(collection, run_id, planned)
-        explanation = now_at.explanation
-        shown = {job.job_id: job.status for job in now_at.view.jobs}
-        wanted = {job_id: decision.status for job_id, decision in explanation.plan.decisions.items()}
-        if shown == wanted and explanation.plan.settled == now_at.view.settled:
-            return explanation
-        reasons = {job_id: explanation.reason(job_id) for job_id in explanation.plan.decisions}
-        written = collection.store.show_statuses(now_at.state, explanation.plan, collection.now(), reasons)
-        if written.applied:
-            for job_id in written.skipped:
-                instance.report_runless_asset_event(
-                    dg.AssetObservation(job_id, partition=run_id, description=reasons[job_id])
-                )
-            _alert(collection, explanation)
-            return explanation
+    found = standing(collection, run_id, planned)
+    while not found.is_shown and not _show(collection, instance, found):
+        found = standing(collection, run_id, planned)
+    _alert(collection, found.explanation)
+    return found.explanation
+
+
+def _show(collection: Collection, instance: dg.DagsterInstance, found: Standing) -> bool:
+    """Write the plan into the state table; False, and nothing written, if the run changed since it was looked at."""
+    explanation = found.explanation
+    reasons = {job_id: explanation.reason(job_id) for job_id in explanation.plan.decisions}
+    shown = collection.store.show_statuses(found.state, explanation.plan, collection.now(), reasons)
+    for job_id in shown.skipped:
+        instance.report_runless_asset_event(
+            dg.AssetObservation(job_id, partition=found.state.run_id, description=reasons[job_id])
+        )
+    return shown.applied
 
 
 def _alert(collection: Collection, explanation: Explanation) -> None:

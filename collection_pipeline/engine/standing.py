@@ -22,6 +22,14 @@ class Standing:
     explanation: Explanation
     view: RunView
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether the state table already says what the plan says."""
+        plan = self.explanation.plan
+        return plan.settled == self.view.settled and {job.job_id: job.status for job in self.view.jobs} == {
+            job_id: decision.status for job_id, decision in plan.decisions.items()
+        }
+
 
 def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] = ()) -> Standing:
     """The run as it stands, decided and ready to be put into words.
