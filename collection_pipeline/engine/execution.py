@@ -87,9 +87,9 @@ def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collecti
             job_id,
             Holder(context.run_id, *this_process()),
             graph,
-            gate(graph, job_id, automatic=automatic, now=now),
-            partial(is_over, context.instance),
-            now,
+            decide=gate(graph, job_id, automatic=automatic, now=now),
+            is_over=partial(is_over, context.instance),
+            now=now,
         )
     except NothingToDoError:
         context.log.info("%s of %s has nothing to do: what it would consume, it has consumed already.", job_id, run_id)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from collection_pipeline.engine.store.attempts import Attempt, Attempts, HeldError, Holder, RunningJob
+from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.store.attempts import Attempt, Attempts, HeldError, RunningJob, StartCounts
 from collection_pipeline.engine.store.database import Database
+from collection_pipeline.engine.store.episodes import Episode, Episodes, Transition
 from collection_pipeline.engine.store.errors import (
     DatasetError,
     FrameError,
     LostClaimError,
+    RetractedInputError,
     SchemaTooNewError,
     StoreError,
     StoreUnavailableError,
@@ -23,41 +26,68 @@ from collection_pipeline.engine.store.errors import (
     UnknownRunError,
 )
 from collection_pipeline.engine.store.ledger import Credits, Ledger
+from collection_pipeline.engine.store.lineage import Ancestor, Lineage
 from collection_pipeline.engine.store.migrations import prepare
 from collection_pipeline.engine.store.publishing import Manifest, Published, Publishing
 from collection_pipeline.engine.store.reading import Reading
+from collection_pipeline.engine.store.retention import Removal, Retention
+from collection_pipeline.engine.store.retraction import Retraction, Retractions
 from collection_pipeline.engine.store.runs import OpenRun, Runs
-from collection_pipeline.engine.store.staging import CheckOutcome, Staged
+from collection_pipeline.engine.store.staging import Staged
 from collection_pipeline.engine.store.states import RunState, Shown, States
+from collection_pipeline.engine.store.views import ArtifactView, InputView, JobView, RunSummary, RunView, Views
 
 __all__ = [
+    "Ancestor",
+    "ArtifactView",
     "Attempt",
-    "CheckOutcome",
     "Credits",
     "DatasetError",
+    "Episode",
     "FrameError",
     "HeldError",
     "Holder",
+    "InputView",
+    "JobView",
     "LostClaimError",
     "Manifest",
     "OpenRun",
     "Published",
+    "Removal",
+    "RetractedInputError",
+    "Retraction",
     "RunState",
+    "RunSummary",
+    "RunView",
     "RunningJob",
     "SchemaTooNewError",
     "Shown",
     "Staged",
+    "StartCounts",
     "Store",
     "StoreError",
     "StoreUnavailableError",
     "StoreUrlError",
+    "Transition",
     "UnknownArtifactError",
     "UnknownJobError",
     "UnknownRunError",
 ]
 
 
-class Store(Runs, States, Attempts, Publishing, Reading, Ledger):
+class Store(
+    Runs,
+    States,
+    Views,
+    Attempts,
+    Publishing,
+    Reading,
+    Lineage,
+    Ledger,
+    Retractions,
+    Retention,
+    Episodes,
+):
     """Everything that is kept, in one database. May be shared by threads; each process opens its own."""
 
     @classmethod

@@ -6,31 +6,19 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from collection_pipeline.engine.graph import Graph, Job
-from collection_pipeline.engine.planner import Inputs
+from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.state import Inputs
 from collection_pipeline.engine.store.errors import LostClaimError, StoreError, UnknownJobError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import inputs_to_json
 from collection_pipeline.engine.store.runs import lock_run, touch
 from collection_pipeline.engine.store.schema import jobs
 from collection_pipeline.engine.store.states import RunState, load_state
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who holds a job: the Dagster run, and the process (pid and its start, seconds since the epoch) on its host."""
-
-    dagster_run_id: str
-    host: str
-    pid: int
-    process_started_at: float
-
-    def __str__(self) -> str:
-        return f"Dagster run {self.dagster_run_id} (process {self.pid} on {self.host})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +45,20 @@ class Attempt:
         return self.job.job_id
 
 
-@dataclass(frozen=True, slots=True)
-class RunningJob:
+class RunningJob(NamedTuple):
     """A row of the state table that says running, and who says so."""
 
     run_id: str
     job_id: str
     holder: Holder
     since: datetime
+
+
+class StartCounts(NamedTuple):
+    """`attempts` that started, and `start_failures`: Dagster runs since then that ended without starting the job."""
+
+    attempts: int
+    start_failures: int
 
 
 class HeldError(StoreError):
@@ -87,6 +81,7 @@ class Attempts(StorePart):
         job_id: str,
         holder: Holder,
         graph: Graph,
+        *,
         decide: Callable[[RunState], Inputs],
         is_over: Callable[[Holder], bool],
         now: datetime,
@@ -119,7 +114,9 @@ class Attempts(StorePart):
                 oldest_generation=row.oldest_generation,
             )
             connection.execute(
-                _the_job(run_id, job_id).values(
+                jobs.update()
+                .where(_is_job(run_id, job_id))
+                .values(
                     status="running",
                     outcome="running",
                     attempted=inputs_to_json(inputs),
@@ -129,7 +126,6 @@ class Attempts(StorePart):
                     reason=None,
                     error_kind=None,
                     start_failures=0,
-                    start_failed_at=None,
                     credits_reserved=0,
                     **dataclasses.asdict(holder),
                 )
@@ -139,7 +135,7 @@ class Attempts(StorePart):
 
     def fail(self, attempt: Attempt, reason: str, kind: str, now: datetime) -> bool:
         """End the attempt as failed, for `reason`, with `kind` as the word for it. False: it no longer held the job."""
-        return self._fail(attempt.run_id, attempt.job_id, holds(attempt), reason, kind, now)
+        return self._fail(attempt.run_id, attempt.job_id, holds(attempt), reason=reason, kind=kind, now=now)
 
     def running(self, run_id: str | None = None) -> list[RunningJob]:
         """All running jobs, of one run or of all; an index of just those."""
@@ -153,42 +149,55 @@ class Attempts(StorePart):
 
     def fail_abandoned(self, run_id: str, job_id: str, holder: Holder, reason: str, now: datetime) -> bool:
         """Fail a job whose holder is over. False, and nothing written, if it ended or changed hands."""
-        return self._fail(run_id, job_id, _held_by(holder), reason, "abandoned", now)
+        return self._fail(run_id, job_id, _held_by(holder), reason=reason, kind="abandoned", now=now)
 
-    def record_start_failure(
-        self, run_id: str, job_id: str, inputs: Inputs, reason: str, limit: int, now: datetime
-    ) -> bool:
-        """Count a Dagster run that never started this job. At `limit` in a row the job is failed, as if it had
-        attempted `inputs`; True then. A job that is running is left alone."""
+    def start_counts(self, run_id: str, job_id: str) -> StartCounts:
+        """How often the job was attempted, and how many Dagster runs since ended without starting it."""
+        query = sa.select(jobs.c.attempt, jobs.c.start_failures).where(_is_job(run_id, job_id))
+        with self._database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise _unknown_job(run_id, job_id)
+        return StartCounts(row.attempt, row.start_failures)
+
+    def count_start_failure(self, run_id: str, job_id: str) -> None:
+        """Count a Dagster run that ended without starting this job. An attempt that does start resets the count."""
+        with self._database.write() as connection:
+            counted = jobs.update().where(_is_job(run_id, job_id), jobs.c.outcome != "running")
+            connection.execute(counted.values(start_failures=jobs.c.start_failures + 1))
+
+    def fail_unstarted(self, run_id: str, job_id: str, inputs: Inputs, reason: str, now: datetime) -> bool:
+        """Fail a job that nobody managed to start, as if it had attempted `inputs`: new inputs start it again.
+
+        False, and nothing written, if it runs after all.
+        """
         with self._database.write() as connection:
             lock_run(connection, run_id)
-            row = _lock_job(connection, run_id, job_id)
-            if row.outcome == "running":
-                return False
-            gives_up: bool = row.start_failures + 1 >= limit
-            changes: dict[str, Any] = {"start_failures": row.start_failures + 1, "start_failed_at": now}
-            if gives_up:
-                changes |= {
-                    "status": "failed",
-                    "outcome": "failed",
-                    "attempted": inputs_to_json(inputs),
-                    "reason": reason,
-                    "error_kind": "not_started",
-                    "start_failures": 0,
-                    "finished_at": now,
-                }
-            connection.execute(_the_job(run_id, job_id).values(**changes))
-            touch(connection, [run_id])
-            return gives_up
+            failed = connection.execute(
+                jobs.update()
+                .where(_is_job(run_id, job_id), jobs.c.outcome != "running")
+                .values(
+                    status="failed",
+                    outcome="failed",
+                    attempted=inputs_to_json(inputs),
+                    reason=reason,
+                    error_kind="not_started",
+                    finished_at=now,
+                    start_failures=0,
+                )
+            )
+            if failed.rowcount == 1:
+                touch(connection, [run_id])
+            return failed.rowcount == 1
 
     def _fail(
-        self, run_id: str, job_id: str, still: sa.ColumnElement[bool], reason: str, kind: str, now: datetime
+        self, run_id: str, job_id: str, still: sa.ColumnElement[bool], *, reason: str, kind: str, now: datetime
     ) -> bool:
         with self._database.write() as connection:
             lock_run(connection, run_id)
             ended = connection.execute(
-                _the_job(run_id, job_id)
-                .where(still)
+                jobs.update()
+                .where(_is_job(run_id, job_id), still)
                 .values(
                     status="failed",
                     outcome="failed",
@@ -215,10 +224,9 @@ def holds(attempt: Attempt) -> sa.ColumnElement[bool]:
 
 def check_held(connection: sa.Connection, attempt: Attempt) -> None:
     """Raises `LostClaimError` if the attempt does not hold its job any more."""
-    same = (jobs.c.run_id == attempt.run_id) & (jobs.c.job_id == attempt.job_id)
-    if connection.execute(sa.select(sa.exists().where(same, holds(attempt)))).scalar_one():
-        return
-    raise lost_claim(attempt)
+    same = _is_job(attempt.run_id, attempt.job_id)
+    if not connection.execute(sa.select(sa.exists().where(same, holds(attempt)))).scalar_one():
+        raise lost_claim(attempt)
 
 
 def lost_claim(attempt: Attempt) -> LostClaimError:
@@ -237,13 +245,17 @@ def _held_by(holder: Holder) -> sa.ColumnElement[bool]:
     )
 
 
-def _the_job(run_id: str, job_id: str) -> sa.Update:
-    return jobs.update().where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
+def _is_job(run_id: str, job_id: str) -> sa.ColumnElement[bool]:
+    return (jobs.c.run_id == run_id) & (jobs.c.job_id == job_id)
 
 
 def _lock_job(connection: sa.Connection, run_id: str, job_id: str) -> sa.Row[Any]:
-    query = sa.select(jobs).where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
-    row = connection.execute(query.with_for_update()).one_or_none()
+    query = sa.select(jobs).where(_is_job(run_id, job_id)).with_for_update()
+    row = connection.execute(query).one_or_none()
     if row is None:
-        raise UnknownJobError(f"Run {run_id} has no job {job_id}. See: collect status {run_id}")
+        raise _unknown_job(run_id, job_id)
     return row
+
+
+def _unknown_job(run_id: str, job_id: str) -> UnknownJobError:
+    return UnknownJobError(f"Run {run_id} has no job {job_id}. See: collect status {run_id}")

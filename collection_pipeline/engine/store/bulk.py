@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Dataset, Kind
 from collection_pipeline.engine.store.errors import FrameError
-from collection_pipeline.engine.store.tables import KEYS, quoted, rows_table
+from collection_pipeline.engine.store.tables import KEYS, rows_of
 
 _POSTGRESQL_TYPES: Mapping[Kind, str] = {
     "text": "text",
@@ -44,9 +44,7 @@ def write_rows(
 def _insert(
     connection: sa.Connection, dataset: Dataset, run_id: str, version: int, batches: Iterable[pa.RecordBatch]
 ) -> int:
-    names = [*KEYS, *(column.name for column in dataset.columns)]
-    marks = ", ".join("?" * len(names))
-    statement = f'INSERT INTO "{rows_table(dataset)}" ({quoted(names)}) VALUES ({marks})'
+    statement = str(rows_of(dataset).insert().compile(connection))
     count = 0
     for batch in batches:
         if batch.num_rows:
@@ -68,8 +66,8 @@ def _sqlite_values(array: pa.Array) -> Sequence[Any]:
 def _copy(
     connection: sa.Connection, dataset: Dataset, run_id: str, version: int, batches: Iterable[pa.RecordBatch]
 ) -> int:
-    names = [*KEYS, *(column.name for column in dataset.columns)]
-    statement = f'COPY "{rows_table(dataset)}" ({quoted(names)}) FROM STDIN (FORMAT BINARY)'
+    columns = ", ".join(f'"{name}"' for name in (*KEYS, *(column.name for column in dataset.columns)))
+    statement = f'COPY "{dataset.name}_rows" ({columns}) FROM STDIN (FORMAT BINARY)'
     types = ["text", "int4", "int4", *(_POSTGRESQL_TYPES[column.kind] for column in dataset.columns)]
     driver: Any = connection.connection.driver_connection
     count = 0

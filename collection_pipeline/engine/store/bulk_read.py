@@ -12,25 +12,24 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
-from psycopg.sql import SQL, Identifier
 
 from collection_pipeline.engine.datasets import Column, Dataset, Kind
 from collection_pipeline.engine.planner import Artifact
 from collection_pipeline.engine.store.database import BUSY_TIMEOUT_S, Database
 from collection_pipeline.engine.store.frames import ARROW, schema_of, to_frame
-from collection_pipeline.engine.store.tables import rows_table
+from collection_pipeline.engine.store.tables import of_version, rows_of
 
 _PAGE = 10_000
 
 # ADBC takes the type of a SQLite column from the values it sees first. A first row of our own settles it, whatever is
 # missing; it is cut off again.
-_TYPE_GIVERS: Mapping[Kind, str] = {
-    "text": "''",
-    "integer": "0",
-    "number": "0.5",
-    "boolean": "0",
-    "instant": "''",
-    "json": "''",
+_TYPE_GIVERS: Mapping[Kind, sa.ColumnElement[Any]] = {
+    "text": sa.literal_column("''"),
+    "integer": sa.literal_column("0"),
+    "number": sa.literal_column("0.5"),
+    "boolean": sa.literal_column("0"),
+    "instant": sa.literal_column("''"),
+    "json": sa.literal_column("''"),
 }
 
 
@@ -56,12 +55,13 @@ def read_in_chunks(
 def _read_sqlite(database: Database, dataset: Dataset, artifact: Artifact, columns: Sequence[Column]) -> pa.Table:
     import adbc_driver_sqlite.dbapi as adbc
 
-    givers = ", ".join(_TYPE_GIVERS[column.kind] for column in columns)
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    rows = f'SELECT {names} FROM "{rows_table(dataset)}" WHERE run_id = ? AND version = ? ORDER BY row_no'
+    givers = sa.select(*(_TYPE_GIVERS[column.kind].label(f"column_{place}") for place, column in enumerate(columns)))
+    rows = _select(database, dataset, artifact, columns).subquery()
+    query = sa.union_all(givers, sa.select(rows)).compile(database.engine)
+    values = [query.params[name] for name in query.positiontup or ()]
     with adbc.connect(str(database.path)) as connection, connection.cursor() as cursor:
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
-        cursor.execute(f"SELECT {givers} UNION ALL SELECT * FROM ({rows})", (artifact.run_id, artifact.version))
+        cursor.execute(str(query), values)
         table = cursor.fetch_arrow_table()
     return table.slice(1).rename_columns([column.name for column in columns])
 
@@ -69,47 +69,50 @@ def _read_sqlite(database: Database, dataset: Dataset, artifact: Artifact, colum
 def _read_postgresql(database: Database, dataset: Dataset, artifact: Artifact, columns: Sequence[Column]) -> pa.Table:
     import adbc_driver_postgresql.dbapi as adbc
 
-    names = [f'"{column.name}"::text' if column.kind == "json" else f'"{column.name}"' for column in columns]
-    # ADBC streams a result by COPY, which takes no parameters, so psycopg renders the values. The server would sort on
-    # disk what almost always lies in order already: that is looked at here instead.
-    query = SQL("SELECT row_no, {} FROM {} WHERE run_id = {} AND version = {}").format(
-        SQL(", ").join(map(SQL, names)), Identifier(rows_table(dataset)), artifact.run_id, artifact.version
-    )
+    # The server would sort on disk what almost always lies in order already: that is looked at here instead.
+    rows = _select(database, dataset, artifact, columns).order_by(None).add_columns(rows_of(dataset).c.row_no)
+    # ADBC streams a result by COPY, which takes no parameters, so SQLAlchemy renders the values.
+    query = rows.compile(database.engine, compile_kwargs={"literal_binds": True})
     url = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
     with adbc.connect(url) as connection, connection.cursor() as cursor:
-        cursor.execute(query.as_string())
+        cursor.execute(str(query))
         table = cursor.fetch_arrow_table()
-    numbers = table.column(0).to_numpy()
+    numbers = table.column(len(columns)).to_numpy()
     if (numbers[1:] < numbers[:-1]).any():
-        table = table.sort_by(table.column_names[0])
-    return table.remove_column(0).rename_columns([column.name for column in columns])
+        table = table.sort_by("row_no")
+    return table.remove_column(len(columns)).rename_columns([column.name for column in columns])
+
+
+def _select(
+    database: Database, dataset: Dataset, artifact: Artifact, columns: Sequence[Column]
+) -> sa.Select[tuple[Any, ...]]:
+    rows = rows_of(dataset)
+    as_text = {"json"} if not database.is_sqlite else set()
+    chosen = [
+        sa.cast(rows.c[column.name], sa.Text).label(column.name) if column.kind in as_text else rows.c[column.name]
+        for column in columns
+    ]
+    return sa.select(*chosen).where(of_version(rows, artifact.run_id, artifact.version)).order_by(rows.c.row_no)
 
 
 def _pages(
-    database: Database, dataset: Dataset, artifact: Artifact, columns: Sequence[Column], rows: int
+    database: Database, dataset: Dataset, artifact: Artifact, columns: Sequence[Column], size: int
 ) -> Iterator[pa.RecordBatch]:
     """Pages by row number. The rows of a version never change, so each page may be a transaction of its own."""
-    is_text = {"json"} if not database.is_sqlite else set()
-    names = ", ".join(
-        f'CAST("{column.name}" AS text)' if column.kind in is_text else f'"{column.name}"' for column in columns
-    )
-    query = sa.text(
-        f'SELECT {names} FROM "{rows_table(dataset)}" WHERE run_id = :run_id AND version = :version'
-        " AND row_no >= :start AND row_no < :stop ORDER BY row_no"
-    )
+    numbers = rows_of(dataset).c.row_no
+    query = _select(database, dataset, artifact, columns)
     schema = _wire_schema(database, columns)
     start = 0
     while True:
-        bounds = {"start": start, "stop": start + rows}
         with database.read() as connection:
-            found = connection.execute(query, {"run_id": artifact.run_id, "version": artifact.version, **bounds}).all()
+            found = connection.execute(query.where(numbers >= start, numbers < start + size)).all()
         if found:
             values: list[tuple[Any, ...]] = list(zip(*found, strict=True))
             arrays = [pa.array(column, type=field.type) for column, field in zip(values, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        if len(found) < rows:
+        if len(found) < size:
             return
-        start += rows
+        start += size
 
 
 def _wire_schema(database: Database, columns: Sequence[Column]) -> pa.Schema:

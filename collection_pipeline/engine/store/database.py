@@ -1,14 +1,14 @@
 """The connection to SQLite or PostgreSQL: two kinds of transaction, and clear words when there is none to be had.
 
-**SQLite** runs in WAL mode: readers never wait for the writer, nor it for them. Writers begin with `BEGIN IMMEDIATE`, so
-a second one waits its turn at the door (up to `BUSY_TIMEOUT_S`) instead of failing half-way with "database is locked".
+**SQLite** runs in WAL mode: readers never wait for the writer, nor it for them. Writers begin with `BEGIN IMMEDIATE`: a
+second one waits its turn at the door (up to `BUSY_TIMEOUT_S`) instead of failing half-way with "database is locked".
 `synchronous=FULL` syncs the log at every commit: in WAL mode the default of most builds, NORMAL, survives a power cut
 intact but may forget the last commits, and those may be answers that were paid for. It costs one fsync per transaction,
 which is why the callers batch (https://www.sqlite.org/pragma.html#pragma_synchronous). WAL needs a local disk.
 
 **PostgreSQL** writes at READ COMMITTED and serialises the changes of one run by locking its row in `runs` first, so
-that nothing is ever retried for a serialisation failure; reads take one REPEATABLE READ snapshot.
-Commits are durable as the server says (`synchronous_commit`, on by default; leave it on for the same reason).
+that nothing is ever retried for a serialisation failure; reads see one REPEATABLE READ snapshot. Commits are durable as
+the server says (`synchronous_commit`, on by default; leave it on for the same reason).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -28,10 +28,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 from collection_pipeline.engine.store.errors import StoreUnavailableError, StoreUrlError
 from collection_pipeline.engine.store.sqlite_file import SqliteFile
 
-T = TypeVar("T")
-
 BUSY_TIMEOUT_S = 120
 CONNECT_TIMEOUT_S = 10
+
+# Advisory locks. The numbers only have to differ; they spell the words.
+SCHEMA = 0x736368656D61
+DATASETS = 0x64617461736574
+RETRACTION = 0x72657472616374
 
 _FORMS = "Write sqlite:///path/to/collection.db or postgresql://user:password@host:5432/database."
 
@@ -142,16 +145,14 @@ def normalise(url: str) -> sa.URL:
     return parsed.set(drivername="sqlite", database=str(Path(parsed.database).expanduser().absolute()))
 
 
-def advisory_lock(connection: sa.Connection, number: int) -> None:
-    """On PostgreSQL, let one transaction at a time past this point; SQLite's writers are alone anyway."""
+def advisory_lock(connection: sa.Connection, number: int, *, shared: bool = False) -> None:
+    """On PostgreSQL, let one transaction at a time past this point, or all that share it; taken before row locks.
+
+    SQLite's writers are alone anyway.
+    """
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
-
-
-def in_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Slices of at most `size`, for statements whose number of parameters is limited."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+        lock = sa.func.pg_advisory_xact_lock_shared if shared else sa.func.pg_advisory_xact_lock
+        connection.execute(sa.select(lock(number)))
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:

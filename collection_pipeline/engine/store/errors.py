@@ -35,6 +35,10 @@ class LostClaimError(StoreError):
     """The attempt no longer holds its job, so it may not change it. Nothing was published."""
 
 
+class RetractedInputError(StoreError):
+    """An input of the attempt was withdrawn while it ran. Nothing was published."""
+
+
 class FrameError(StoreError, ValueError):
     """A data frame does not fit its data set; the message names the column. Nothing was published."""
 

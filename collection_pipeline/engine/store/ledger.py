@@ -65,9 +65,9 @@ class Ledger(StorePart):
         with self._database.read() as connection:
             return set(connection.execute(sa.select(requests.c.fingerprint).where(_answered(attempt))).scalars())
 
-    def count_reuse(self, attempt: Attempt, credits: int) -> None:
-        """Note that reusing answers saved so many credits."""
-        saved = _the_job(attempt.run_id, attempt.job_id).values(credits_reused=jobs.c.credits_reused + credits)
+    def count_reuse(self, attempt: Attempt, amount: int) -> None:
+        """Note that reusing answers saved `amount` credits."""
+        saved = _the_job(attempt.run_id, attempt.job_id).values(credits_reused=jobs.c.credits_reused + amount)
         with self._database.write() as connection:
             connection.execute(saved)
 
@@ -119,8 +119,8 @@ class Ledger(StorePart):
         with self._database.read() as connection:
             return Credits(*map(int, connection.execute(sums.where(jobs.c.run_id == run_id)).one()))
 
-    def reserve(self, run_id: str, job_id: str, credits: int, limit: int) -> bool:
-        """Set credits of the run's budget aside for requests about to be sent; False if `limit` does not allow it.
+    def reserve(self, run_id: str, job_id: str, amount: int, limit: int) -> bool:
+        """Set `amount` credits of the run's budget aside for requests to be sent; False if `limit` does not allow it.
 
         Exact across processes: charged, possibly billed and reserved credits of all jobs of the run never exceed the
         limit. A reservation ends with `release`, with `record`'s own `release`, and with the attempt.
@@ -129,16 +129,16 @@ class Ledger(StorePart):
         with self._database.write() as connection:
             lock_run(connection, run_id)
             spent = int(connection.execute(sa.select(taken).where(jobs.c.run_id == run_id)).scalar() or 0)
-            if spent + credits > limit:
+            if spent + amount > limit:
                 return False
-            reserved = _the_job(run_id, job_id).values(credits_reserved=jobs.c.credits_reserved + credits)
+            reserved = _the_job(run_id, job_id).values(credits_reserved=jobs.c.credits_reserved + amount)
             connection.execute(reserved)
             return True
 
-    def release(self, run_id: str, job_id: str, credits: int) -> None:
-        """Give reserved credits back that were not needed."""
+    def release(self, run_id: str, job_id: str, amount: int) -> None:
+        """Give `amount` reserved credits back that were not needed."""
         with self._database.write() as connection:
-            connection.execute(_the_job(run_id, job_id).values(credits_reserved=_less(credits)))
+            connection.execute(_the_job(run_id, job_id).values(credits_reserved=_less(amount)))
 
     def _found(
         self, condition: sa.ColumnElement[bool], columns: Sequence[sa.ColumnElement[Any]], asked: Sequence[ApiRequest]
@@ -172,8 +172,8 @@ def _the_job(run_id: str, job_id: str) -> sa.Update:
     return jobs.update().where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
 
 
-def _less(credits: int) -> sa.ColumnElement[int]:
-    left = jobs.c.credits_reserved - credits
+def _less(amount: int) -> sa.ColumnElement[int]:
+    left = jobs.c.credits_reserved - amount
     return sa.case((left > 0, left), else_=0)
 
 

@@ -20,7 +20,7 @@ REQUEST_IDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """One artifact that another was built on, and the paid calls behind it (a sample of `request_count` request ids)."""
+    """One artifact that another was built on, and the paid calls behind it (some of `request_count` ids)."""
 
     job_id: str
     run_id: str
@@ -39,7 +39,7 @@ class Lineage(StorePart):
     """Walking the consumed inputs upwards."""
 
     def lineage(self, consumed: Iterable[Artifact]) -> list[Ancestor]:
-        """The given artifacts and all they stand on, upstreams first. A fixed number of queries per level and ancestor."""
+        """The given artifacts and all they stand on, upstreams first. A few queries per level and ancestor."""
         with self._database.read() as connection:
             ids = _identify(connection, consumed)
             found: dict[int, None] = {}

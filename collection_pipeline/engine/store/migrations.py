@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.store.database import Database, advisory_lock
+from collection_pipeline.engine.store.database import SCHEMA, Database, advisory_lock
 from collection_pipeline.engine.store.errors import SchemaTooNewError, StoreUnavailableError
 from collection_pipeline.engine.store.schema import metadata, store_schema
 
@@ -16,8 +16,6 @@ Migrations = Mapping[int, Callable[[sa.Connection], None]]
 
 MIGRATIONS: Migrations = {}
 """By version, what leads there from the version before. All needed steps run in one transaction."""
-
-_LOCK = 0x636F6C6C
 
 
 def prepare(database: Database, version: int = SCHEMA_VERSION, migrations: Migrations = MIGRATIONS) -> None:
@@ -32,7 +30,7 @@ def prepare(database: Database, version: int = SCHEMA_VERSION, migrations: Migra
         if database.is_sqlite:
             database.enter_wal_mode()
         with database.write() as connection:
-            advisory_lock(connection, _LOCK)
+            advisory_lock(connection, SCHEMA)
             if not sa.inspect(connection).has_table(store_schema.name):
                 metadata.create_all(connection)
                 connection.execute(store_schema.insert().values(version=version))
@@ -68,7 +66,7 @@ def _found(database: Database) -> int | None:
 
 def _migrate(database: Database, version: int, migrations: Migrations) -> int:
     with database.write() as connection:
-        advisory_lock(connection, _LOCK)
+        advisory_lock(connection, SCHEMA)
         found: int = connection.execute(sa.select(store_schema.c.version)).scalar_one()
         for step in range(found + 1, version + 1):
             migrations[step](connection)

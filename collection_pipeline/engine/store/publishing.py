@@ -15,32 +15,35 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.planner import Artifact
+from collection_pipeline.engine.state import Artifact
 from collection_pipeline.engine.store.attempts import Attempt, check_held, lost_claim
+from collection_pipeline.engine.store.database import RETRACTION, advisory_lock
+from collection_pipeline.engine.store.errors import RetractedInputError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import touch
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, jobs, runs, unmet_fallbacks
-from collection_pipeline.engine.store.staging import CheckOutcome, Staged
+from collection_pipeline.engine.store.staging import Staged
 from collection_pipeline.engine.store.tables import ensure_tables
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from collection_pipeline.engine.checks import CheckOutcome
     from collection_pipeline.engine.store.frames import ContentHash
 
-Audit = Callable[[Staged], Sequence[CheckOutcome]]
+Audit = Callable[[Staged], "Sequence[CheckOutcome]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is kept of an artifact beside its rows. `metadata` and `files` are JSON; credits are API credits."""
+    """What is kept of an artifact beside its rows. `metadata` and `files` (one entry a file) are JSON."""
 
     source: str | None = None
     credits_charged: int = 0
     credits_reused: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, Any] = field(default_factory=dict)
+    files: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Published:
     usable: bool
     row_count: int
     checks: tuple[CheckOutcome, ...]
-    files: Mapping[str, Any]
+    manifest: Manifest
     reopened_runs: tuple[str, ...] = ()
     """Later runs, settled before, that may have waited for just this as a fallback."""
 
@@ -66,16 +69,16 @@ class Publishing(StorePart):
         frames: Iterable[pd.DataFrame],
         audit: Audit,
         *,
-        manifest: Manifest,
+        manifest: Callable[[int], Manifest],
         now: datetime,
-        on_version: Callable[[int], Mapping[str, Any]] | None = None,
     ) -> Published:
         """Store the frames, which are taken one by one, as the next version, and end the attempt.
 
-        `audit` judges the staged rows; if a blocking check fails, the artifact is stored unusable and the job is
-        failed, otherwise it is done. `on_version` is told the version before anything is visible and returns the entry
-        for `files`. Whatever raises before the end (`FrameError`, the frames, the audit, `on_version`) leaves the store
-        as it was and the attempt running; `LostClaimError` means that it does not hold the job any more.
+        `audit` judges the staged rows; if it rejects them, the artifact is stored unusable and the job is failed,
+        otherwise it is done. `manifest` is then told the version, and may write its files before anything is visible.
+        Whatever raises before the end (`FrameError`, the frames, the audit, the manifest) leaves the store as it was
+        and the attempt running. `LostClaimError`: it does not hold the job any more. `RetractedInputError`: what it
+        consumed was withdrawn meanwhile.
         """
         ensure_tables(self._database, dataset)
         stream = iter(frames)
@@ -86,8 +89,8 @@ class Publishing(StorePart):
             version = _next_version(connection, attempt)
             staged = _stage(connection, dataset, attempt, version, chain(first, stream))
             checks = tuple(audit(staged))
-            files = on_version(version) if on_version is not None else manifest.files
-            failed = [check for check in checks if check.blocking and not check.passed]
+            entry = manifest(version)
+            usable = not any(check.rejects for check in checks)
             artifact = Artifact(
                 attempt.job_id,
                 attempt.run_id,
@@ -96,12 +99,16 @@ class Publishing(StorePart):
                 staged.content_hash,
                 _is_degraded(attempt),
             )
-            reopened = _lock_runs(connection, attempt, artifact, usable=not failed)
+            # From here on only short statements: a retraction waits for them, or they for it.
+            advisory_lock(connection, RETRACTION, shared=True)
+            input_ids = _input_ids(connection, attempt)
+            reopened = _lock_runs(connection, attempt, artifact, usable=usable)
             check_held(connection, attempt)
-            _insert_artifact(connection, attempt, artifact, staged, checks, manifest, files, now, usable=not failed)
-            _end_attempt(connection, attempt, failed, now)
+            published = Published(artifact, usable, staged.row_count, checks, entry, reopened)
+            _insert_artifact(connection, attempt, dataset, published, input_ids, now=now)
+            _end_attempt(connection, attempt, checks, now)
             touch(connection, [attempt.run_id, *reopened])
-        return Published(artifact, not failed, staged.row_count, checks, files, reopened)
+        return published
 
 
 def _next_version(connection: sa.Connection, attempt: Attempt) -> int:
@@ -154,69 +161,68 @@ def _lock_runs(connection: sa.Connection, attempt: Attempt, artifact: Artifact, 
     return tuple(run_id for run_id in found if run_id != attempt.run_id)
 
 
+def _input_ids(connection: sa.Connection, attempt: Attempt) -> dict[str, int]:
+    """The artifact_id of each consumed input, by upstream. Raises `RetractedInputError` if one was withdrawn."""
+    consumed = {upstream: each for upstream, each in attempt.inputs.items() if each is not None}
+    key = sa.tuple_(artifacts.c.run_id, artifacts.c.job_id, artifacts.c.version)
+    wanted = [(each.run_id, each.job_id, each.version) for each in consumed.values()]
+    columns = (artifacts.c.artifact_id, artifacts.c.run_id, artifacts.c.job_id, artifacts.c.version)
+    standing = sa.select(*columns).where(key.in_(wanted), artifacts.c.retracted_at.is_(None))
+    ids = {(row.run_id, row.job_id, row.version): row.artifact_id for row in connection.execute(standing)}
+    for each in consumed.values():
+        if (each.run_id, each.job_id, each.version) not in ids:
+            raise RetractedInputError(
+                f"{attempt.job_id} of run {attempt.run_id} consumed version {each.version} of {each.job_id} of run"
+                f" {each.run_id}, which was retracted or pruned meanwhile. Nothing was published; the job runs again as"
+                " soon as it has other inputs."
+            )
+    return {upstream: ids[each.run_id, each.job_id, each.version] for upstream, each in consumed.items()}
+
+
 def _insert_artifact(
     connection: sa.Connection,
     attempt: Attempt,
-    artifact: Artifact,
-    staged: Staged,
-    checks: Sequence[CheckOutcome],
-    manifest: Manifest,
-    files: Mapping[str, Any],
-    now: datetime,
+    dataset: Dataset,
+    published: Published,
+    input_ids: Mapping[str, int],
     *,
-    usable: bool,
+    now: datetime,
 ) -> None:
-    same = (artifacts.c.run_id == attempt.run_id) & (artifacts.c.job_id == attempt.job_id)
-    if usable:
-        connection.execute(artifacts.update().where(same, artifacts.c.is_current).values(is_current=False))
-    inserted = connection.execute(
-        artifacts.insert().values(
-            run_id=attempt.run_id,
-            job_id=attempt.job_id,
-            version=artifact.version,
-            usable=usable,
-            is_current=usable,
-            as_of=artifact.as_of,
-            degraded=artifact.degraded,
-            row_count=staged.row_count,
-            content_hash=artifact.content_hash,
-            dataset=staged.dataset.name,
-            source=manifest.source,
-            published_at=now,
-            attempt=attempt.number,
-            dagster_run_id=attempt.holder.dagster_run_id,
-            generation=attempt.generation,
-            oldest_generation=attempt.oldest_generation,
-            credits_charged=manifest.credits_charged,
-            credits_reused=manifest.credits_reused,
-            checks=[check.to_json() for check in checks],
-            metadata=dict(manifest.metadata),
-            files=dict(files),
-            moment=attempt.moment,
-            suffix=attempt.suffix,
-        )
+    artifact, manifest = published.artifact, published.manifest
+    if published.usable:
+        before = (artifacts.c.run_id == attempt.run_id) & (artifacts.c.job_id == attempt.job_id)
+        connection.execute(artifacts.update().where(before, artifacts.c.is_current).values(is_current=False))
+    insert = artifacts.insert().values(
+        run_id=artifact.run_id,
+        job_id=artifact.job_id,
+        version=artifact.version,
+        usable=published.usable,
+        is_current=published.usable,
+        as_of=artifact.as_of,
+        degraded=artifact.degraded,
+        row_count=published.row_count,
+        content_hash=artifact.content_hash,
+        dataset=dataset.name,
+        source=manifest.source,
+        published_at=now,
+        attempt=attempt.number,
+        dagster_run_id=attempt.holder.dagster_run_id,
+        generation=attempt.generation,
+        oldest_generation=attempt.oldest_generation,
+        credits_charged=manifest.credits_charged,
+        credits_reused=manifest.credits_reused,
+        checks=[check.to_json() for check in published.checks],
+        metadata=dict(manifest.metadata),
+        files=[dict(file) for file in manifest.files],
+        moment=attempt.moment,
+        suffix=attempt.suffix,
     )
-    assert inserted.inserted_primary_key is not None
-    _insert_inputs(connection, inserted.inserted_primary_key[0], attempt)
-
-
-def _insert_inputs(connection: sa.Connection, artifact_id: int, attempt: Attempt) -> None:
-    consumed = {
-        (each.run_id, each.job_id, each.version): upstream
-        for upstream, each in attempt.inputs.items()
-        if each is not None
-    }
-    key = sa.tuple_(artifacts.c.run_id, artifacts.c.job_id, artifacts.c.version)
-    found = sa.select(artifacts).where(key.in_(list(consumed))) if consumed else None
-    ids = {
-        consumed[row.run_id, row.job_id, row.version]: row.artifact_id
-        for row in (connection.execute(found) if found is not None else ())
-    }
+    artifact_id = connection.execute(insert.returning(artifacts.c.artifact_id)).scalar_one()
     rows = [
         {
             "artifact_id": artifact_id,
             "upstream": edge.upstream,
-            "input_artifact_id": ids.get(edge.upstream),
+            "input_artifact_id": input_ids.get(edge.upstream),
             "policy": edge.policy,
             "on_rerun": edge.on_rerun,
         }
@@ -226,7 +232,8 @@ def _insert_inputs(connection: sa.Connection, artifact_id: int, attempt: Attempt
         connection.execute(artifact_inputs.insert(), rows)
 
 
-def _end_attempt(connection: sa.Connection, attempt: Attempt, failed: Sequence[CheckOutcome], now: datetime) -> None:
+def _end_attempt(connection: sa.Connection, attempt: Attempt, checks: Sequence[CheckOutcome], now: datetime) -> None:
+    failed = [check for check in checks if check.rejects]
     outcome = "failed" if failed else "done"
     reason = "; ".join(f"check {check.name} failed: {check.description}" for check in failed)
     connection.execute(

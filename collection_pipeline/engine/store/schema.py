@@ -37,7 +37,7 @@ class Instant(TypeDecorator[datetime]):
             return value
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
         if value is None:
             return None
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(value)
@@ -104,7 +104,6 @@ jobs = sa.Table(
     sa.Column("pid", sa.BigInteger),
     sa.Column("process_started_at", sa.Double),
     _counter("start_failures"),
-    sa.Column("start_failed_at", Instant),
     # Ledger: answers of the generations from `oldest_generation` on may be reused by the next attempt.
     _counter("generation"),
     _counter("oldest_generation"),
@@ -239,6 +238,15 @@ datasets = sa.Table(
     sa.Column("shown", _Json, nullable=False),
 )
 
+removals = sa.Table(
+    "removals",
+    metadata,
+    # Runs already pruned here, whose files and Dagster partitions may still be there.
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("files", _Json, nullable=False),
+    sa.Column("pruned_at", Instant, nullable=False),
+)
+
 alerts = sa.Table(
     "alerts",
     metadata,
@@ -249,14 +257,12 @@ alerts = sa.Table(
     sa.Column("last_run", sa.Text, nullable=False),
     sa.Column("last_moment", Instant, nullable=False),
     sa.Column("last_suffix", sa.Integer, nullable=False),
-    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("run_count", sa.Integer, nullable=False),
     sa.Column("opened_at", Instant, nullable=False),
     sa.Column("healed_at", Instant),
     sa.Column("healed_run", sa.Text),
-    # One delivery for the opening and one for the healing; each is tried until it went out.
-    sa.Column("open_delivered_at", Instant),
-    sa.Column("heal_delivered_at", Instant),
-    sa.Column("delivery_failures", sa.Integer, nullable=False, server_default="0"),
+    # Of the last announcement, opening or healing.
+    sa.Column("delivered_at", Instant),
     sa.Column("delivery_error", sa.Text),
 )
 sa.Index(

@@ -2,8 +2,8 @@
 
 Python's `sqlite3` and the ADBC driver each bring their own. SQLite locks files with POSIX advisory locks, which belong
 to the process: when one copy closes the file, the locks of the other are gone without a word, another process may then
-take the write-ahead log away, and committed rows are lost (https://www.sqlite.org/howtocorrupt.html, section 2.2). So the
-driver that reads data frames fastest is admitted only while this process has no other connection to the file.
+take the write-ahead log away, and committed rows are lost (https://www.sqlite.org/howtocorrupt.html, section 2.2). So
+the driver that reads data frames fastest is admitted only while this process has no other connection to the file.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine import planner
+from collection_pipeline.engine import state as planner_state
 from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Artifact, JobState, Plan
+from collection_pipeline.engine.planner import Plan
+from collection_pipeline.engine.state import Artifact, JobState
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import (
     ARTIFACT_COLUMNS,
@@ -24,7 +25,7 @@ from collection_pipeline.engine.store.schema import artifacts, jobs, runs, unmet
 
 
 @dataclass(frozen=True, slots=True)
-class RunState(planner.RunState):
+class RunState(planner_state.RunState):
     """The planner's RunState, with what it takes to notice that it went stale.
 
     `revision` counts the changes of the run; `oldest_fallbacks` is, by upstream of a degrade edge, the oldest as_of
@@ -100,7 +101,7 @@ def load_state(connection: sa.Connection, run_id: str, graph: Graph, in_flight: 
         for row in connection.execute(sa.select(*columns).where(jobs.c.run_id == run_id, ~jobs.c.removed))
     }
     oldest = _oldest_fallbacks(graph, run.moment)
-    fallbacks = _fallbacks(connection, oldest, run.moment, run.suffix)
+    fallbacks = _fallbacks(connection, list(oldest), run.moment, run.suffix)
     return RunState(
         run_id, run.moment, run.opened_at, states, fallbacks, run.suffix, run.revision, oldest_fallbacks=oldest
     )
@@ -118,21 +119,24 @@ def _oldest_fallbacks(graph: Graph, moment: datetime) -> dict[str, datetime]:
 
 
 def _fallbacks(
-    connection: sa.Connection, oldest: Mapping[str, datetime], moment: datetime, suffix: int
+    connection: sa.Connection, upstreams: Collection[str], moment: datetime, suffix: int
 ) -> dict[str, Artifact]:
-    """One statement for all upstreams; each branch walks an index downwards from the run's moment to its first hit."""
+    """One statement for all upstreams; each branch walks an index downwards from the run's moment to its first hit.
+
+    The newest is inside the shelf life if any is, so the planner judges that one alone.
+    """
     branches = [
         sa.select(*ARTIFACT_COLUMNS)
         .where(
             artifacts.c.job_id == upstream,
             artifacts.c.is_current,
-            artifacts.c.as_of.between(floor, moment),
+            artifacts.c.as_of <= moment,
             earlier(moment, suffix),
         )
         .order_by(artifacts.c.as_of.desc(), artifacts.c.moment.desc(), artifacts.c.suffix.desc())
         .limit(1)
         .subquery()
-        for upstream, floor in oldest.items()
+        for upstream in upstreams
     ]
     if not branches:
         return {}

@@ -7,14 +7,16 @@ Identifiers come only from names that match `NAME`, and are quoted all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
 
 import sqlalchemy as sa
+from sqlalchemy.sql import quoted_name
 
 from collection_pipeline.engine.datasets import Dataset, Kind
-from collection_pipeline.engine.store.database import Database, advisory_lock
+from collection_pipeline.engine.store.database import DATASETS, Database, advisory_lock
 from collection_pipeline.engine.store.errors import DatasetError
-from collection_pipeline.engine.store.schema import datasets, metadata
+from collection_pipeline.engine.store.schema import artifacts, datasets, metadata
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,47}", re.ASCII)
 KEYS = ("run_id", "version", "row_no")
@@ -36,17 +38,22 @@ _POSTGRESQL: Mapping[Kind, str] = {
     # json, not jsonb: the text stays as it was written.
     "json": "json",
 }
-_LOCK = 0x64617461
 
 
-def rows_table(dataset: Dataset) -> str:
-    """The name of the physical table."""
-    return f"{dataset.name}_rows"
+@cache
+def rows_of(dataset: Dataset) -> sa.TableClause:
+    """The physical table, for statements; always the same object, so that parts of a statement fit together."""
+    names = (*KEYS, *(column.name for column in dataset.columns))
+    return sa.table(_quoted(f"{dataset.name}_rows"), *(sa.column(_quoted(name)) for name in names))
 
 
-def quoted(names: Iterable[str]) -> str:
-    """Column names for SQL."""
-    return ", ".join(f'"{name}"' for name in names)
+def of_version(rows: sa.TableClause, run_id: str, version: int) -> sa.ColumnElement[bool]:
+    """The rows of one version."""
+    return (rows.c.run_id == run_id) & (rows.c.version == version)
+
+
+def _quoted(name: str) -> quoted_name:
+    return quoted_name(name, quote=True)
 
 
 def ensure_tables(database: Database, dataset: Dataset) -> None:
@@ -59,7 +66,7 @@ def ensure_tables(database: Database, dataset: Dataset) -> None:
         return
     _check_names(dataset)
     with database.write() as connection:
-        advisory_lock(connection, _LOCK)
+        advisory_lock(connection, DATASETS)
         known = connection.execute(sa.select(datasets).where(datasets.c.dataset == dataset.name)).one_or_none()
         described: dict[str, Kind] = {column.name: column.kind for column in dataset.columns}
         shown = [column.name for column in dataset.columns]
@@ -112,19 +119,25 @@ def _type_of(connection: sa.Connection, kind: Kind) -> str:
 def _create_table(connection: sa.Connection, dataset: Dataset, described: Mapping[str, Kind]) -> None:
     columns = "".join(f', "{name}" {_type_of(connection, kind)}' for name, kind in described.items())
     connection.exec_driver_sql(
-        f'CREATE TABLE "{rows_table(dataset)}" (run_id text NOT NULL, version integer NOT NULL, row_no integer NOT NULL'
+        f'CREATE TABLE "{dataset.name}_rows" (run_id text NOT NULL, version integer NOT NULL, row_no integer NOT NULL'
         f"{columns}, PRIMARY KEY (run_id, version, row_no))"
     )
 
 
 def _add_column(connection: sa.Connection, dataset: Dataset, name: str, kind: Kind) -> None:
-    connection.exec_driver_sql(f'ALTER TABLE "{rows_table(dataset)}" ADD COLUMN "{name}" {_type_of(connection, kind)}')
+    connection.exec_driver_sql(f'ALTER TABLE "{dataset.name}_rows" ADD COLUMN "{name}" {_type_of(connection, kind)}')
 
 
 def _create_view(connection: sa.Connection, dataset: Dataset) -> None:
-    columns = "".join(f', r."{column.name}"' for column in dataset.columns)
-    connection.exec_driver_sql(
-        f'CREATE VIEW "{dataset.name}" AS SELECT r.run_id, r.version{columns} FROM "{rows_table(dataset)}" AS r'
-        f" JOIN artifacts AS a ON a.run_id = r.run_id AND a.version = r.version AND a.dataset = '{dataset.name}'"
-        " AND a.is_current"
+    rows = rows_of(dataset)
+    current = (
+        (artifacts.c.dataset == dataset.name)
+        & (artifacts.c.run_id == rows.c.run_id)
+        & (artifacts.c.version == rows.c.version)
+        & artifacts.c.is_current
     )
+    shown = [column for column in rows.c if column.name != "row_no"]
+    select = sa.select(*shown).join_from(rows, artifacts, current)
+    # A view's text takes no parameters; the only value in it is a checked name.
+    text = select.compile(connection, compile_kwargs={"literal_binds": True})
+    connection.exec_driver_sql(f'CREATE VIEW "{dataset.name}" AS {text}')
