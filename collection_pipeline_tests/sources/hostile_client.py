@@ -1,0 +1,34 @@
+"""Run as a program: asks a server for places 1 to N and prints how each request ended, and the memory it took.
+
+python -m collection_pipeline_tests.sources.hostile_client BASE_URL N
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+
+from collection_pipeline.sources.contract import parse_body
+from collection_pipeline.sources.serpbase import SerpBaseSource
+from collection_pipeline.sources.transport import Timeouts
+from collection_pipeline_tests.sources.raw_server import KEY, ONCE, allow, details
+
+
+async def main(base_url: str, count: int) -> None:
+    source = SerpBaseSource(base_url, KEY, concurrency=16, timeouts=Timeouts(5, 0.5, 2), backoff=ONCE)
+    ends = {}
+    async for attempt in source.stream(details(count), admit=allow):
+        number = int(str(attempt.request.params["feature_id"]).split(":")[1], 16)
+        if attempt.body is not None:
+            json.dumps(parse_body(attempt.body), ensure_ascii=False, allow_nan=False).encode()
+        ends[number] = attempt.error.kind if attempt.error else "success"
+        assert (attempt.body is None) is (attempt.error is not None)
+        assert attempt.final
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    sys.stdout.write(json.dumps({"ends": ends, "peak_mb": peak_mb}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
