@@ -1,7 +1,7 @@
 """Bytes from the network → a JSON object that every later reader and every database can take, or the reason why not.
 
 Nothing is invented and nothing useful is lost: U+0000 and lone surrogates become U+FFFD, the API key is removed where
-the server echoes it, and numbers that fit neither 64 bits nor a double become null. Of doubled keys the last counts.
+the server echoes it, and numbers beyond 64 bits or a double become null. Of doubled keys the last counts.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from collection_pipeline_tests.sources.raw_server import (
     Answer,
     Received,
     collect,
+    details,
     http,
     raw_server,
     saying,
@@ -192,6 +193,16 @@ def test_a_slow_drip_ends_too() -> None:
 )
 def test_what_is_not_http_is_malformed(said: bytes) -> None:
     assert isinstance(exchange(saying(said)).error, MalformedResponseError)
+
+
+def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_one() -> None:
+    asked, smuggled = http(success(request_id="asked")), http(success(request_id="smuggled"))
+
+    async def run() -> list[Attempt]:
+        async with raw_server(saying(asked + smuggled, asked)) as server:
+            return await collect(SerpBaseSource(server.base_url, KEY, concurrency=1, backoff=ONCE), details(3))
+
+    assert "smuggled" not in [attempt.request_id for attempt in asyncio.run(run())]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
