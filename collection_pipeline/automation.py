@@ -1,7 +1,6 @@
 """What starts runs: the job, the schedule that opens the day's run, and the sensor that acts on the planner's decisions."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Dagster reads the type of `context` from the function itself.
 from collections.abc import Iterator
 
 import dagster as dg
@@ -10,7 +9,6 @@ from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUN_ID,
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.launches import REQUESTED_BY
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.sensing import watch
 from collection_pipeline.settings import settings
 
 collection_job = dg.define_asset_job(
@@ -32,9 +30,7 @@ def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     # Partition and run request are created together: a run_id never exists without its run.
     context.instance.add_dynamic_partitions(RUN_ID, [run_id.text])
     collection.store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
-    return dg.RunRequest(
-        run_key=run_id.text, partition_key=run_id.text, tags={REQUESTED_BY: daily_schedule.name}
-    )
+    return dg.RunRequest(run_key=run_id.text, partition_key=run_id.text, tags={REQUESTED_BY: daily_schedule.name})
 
 
 @dg.sensor(
@@ -45,4 +41,6 @@ def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
 )
 def propagation_sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """Acts on the planner's decisions in every open run: recovery, failure, lateness, follow. Costs nothing when none is."""
+    from collection_pipeline.engine.sensing import watch  # SQLAlchemy: only when a tick runs
+
     yield from watch(context.instance, getattr(context.resources, COLLECTION_RESOURCE))

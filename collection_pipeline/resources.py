@@ -37,7 +37,7 @@ def collection(graph: Graph, settings: Settings) -> Collection:
         open_store=partial(open_store, settings),
         open_source=partial(open_source, settings),
         open_reports=partial(open_reports, settings),
-        alert=partial(send_alerts, settings),
+        send=partial(send_alerts, settings),
         now=now,
     )
 
@@ -100,4 +100,4 @@ def send_alerts(settings: Settings, store: Store, transitions: Sequence[Transiti
     """Alerts to the channels of ALERT_URLS, or to the log."""
     from collection_pipeline.engine.alerts import send
 
-    send(store, transitions, settings.alert_channels)
+    send(store, transitions, settings.alert_channels, now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 
 import apprise
 
@@ -12,7 +13,7 @@ from collection_pipeline.engine.store import Store, Transition
 log = logging.getLogger("collection_pipeline.alerts")
 
 
-def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -> None:
+def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str], now: datetime) -> None:
     """Announce episodes that opened or healed, one message each, and record what became of it. Never raises."""
     for transition in transitions:
         log.warning("%s", transition.text)
@@ -20,7 +21,7 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -
             continue
         problem = _deliver(transition, urls)
         if problem is None:
-            store.mark_delivered(transition)
+            store.mark_delivered(transition, now)
         else:
             log.error("The alert %s was not delivered: %s Check ALERT_URLS.", transition.key, problem)
             store.mark_undelivered(transition, problem)

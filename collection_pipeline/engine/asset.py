@@ -3,8 +3,7 @@
 Everything about an edge is written once, in the asset's `edges`, and read back from Dagster's own definitions.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Dagster reads the type of `context` from the function itself.
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -28,7 +28,7 @@ def silent(job_id: str, ended: int, known: int) -> None:
 class Collection:
     """What assets, sensor and command line share. `max_credits` bounds each run (None: unbounded).
 
-    `open_source` is given the run's moment; `alert` announces episodes and never raises; `now` gives aware instants.
+    `open_source` is given the run's moment; `send` announces episodes and never raises; `now` gives aware instants.
     """
 
     graph: Graph
@@ -40,13 +40,17 @@ class Collection:
     open_store: Callable[[], Store]
     open_source: Callable[[datetime], AbstractContextManager[Source]]
     open_reports: Callable[[], UPath]
-    alert: Callable[[Store, Sequence[Transition]], None]
+    send: Callable[[Store, Sequence[Transition]], None]
     now: Callable[[], datetime]
     report_progress: Callable[[str, int, int], None] = silent
 
     @cached_property
     def store(self) -> Store:
         return self.open_store()
+
+    def alert(self, transitions: Sequence[Transition]) -> None:
+        """Announce episodes that opened or healed."""
+        self.send(self.store, transitions)
 
     @cached_property
     def reports(self) -> UPath:

@@ -14,6 +14,9 @@ from collection_pipeline.engine.store import Attempt, Published
 PICTURE = "picture.svg"
 """A file of this name is shown with the materialization."""
 
+SUMMARY = "summary"
+"""Metadata under this name is markdown."""
+
 MAX_CELL = 80
 
 
@@ -46,8 +49,10 @@ def materialization(
         "source": manifest.source,
         "credits_charged": manifest.credits_charged,
         "credits_reused": manifest.credits_reused,
-        **{key: value for key, value in manifest.metadata.items() if value is not None},
+        **manifest.metadata,
     }
+    if isinstance(metadata.get(SUMMARY), str):
+        metadata[SUMMARY] = dg.MarkdownMetadataValue(metadata[SUMMARY])
     if attempt.inputs:
         metadata["inputs"] = dg.TableMetadataValue(_input_records(attempt), _INPUT_SCHEMA)
     if preview is not None and not preview.empty:

@@ -13,7 +13,7 @@ from collection_pipeline.engine.launches import REQUESTED_BY, live_runs
 from collection_pipeline.engine.outcomes import never_started_reason
 from collection_pipeline.engine.planner import Plan
 from collection_pipeline.engine.progress import advance, release_abandoned
-from collection_pipeline.engine.store import graph_hash
+from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.summary import tick_text
 
 SENSOR = "propagation_sensor"

@@ -26,9 +26,9 @@ class Standing:
     def is_shown(self) -> bool:
         """Whether the state table already says what the plan says."""
         plan = self.explanation.plan
-        return plan.settled == self.view.settled and {job.job_id: job.status for job in self.view.jobs} == {
-            job_id: decision.status for job_id, decision in plan.decisions.items()
-        }
+        shown = {job.job_id: job.status for job in self.view.jobs if not job.removed}
+        planned = {job_id: decision.status for job_id, decision in plan.decisions.items()}
+        return shown == planned and plan.settled == (self.view.settled_at is not None)
 
 
 def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] = ()) -> Standing:
@@ -47,4 +47,6 @@ def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] 
 
 
 def _facts(job: JobView) -> JobFacts:
-    return JobFacts(job.reason, job.started_at, job.finished_at, job.dagster_run_id, job.retracted_inputs)
+    inputs = () if job.current is None else job.current.inputs
+    retracted = tuple(each.upstream for each in inputs if each.retracted)
+    return JobFacts(job.reason, job.started_at, job.finished_at, job.dagster_run_id, retracted)
