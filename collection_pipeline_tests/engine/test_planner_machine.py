@@ -1,0 +1,234 @@
+"""Any graph, any order of events: random worlds in which everything goes wrong, and what holds all the same.
+
+Safety (what is read is usable, young enough and never of a later run; one attempt at a time; no request for what is in
+flight), liveness (when nothing is in flight, nothing waits), quiescence (left alone, every run settles and stays so)
+and convergence (heal the faults and rerun what failed: everything stands on its own run's newest data).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import get_args
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from collection_pipeline.engine.edges import Policy
+from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.lateness import is_late
+from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.state import Artifact
+from collection_pipeline_tests.engine.builders import NINE, THREE_DAYS, edge, job
+from collection_pipeline_tests.engine.model import DagsterRun, World
+
+NAMES = "abcde"
+RUN_IDS = ("2026-11-25", "2026-11-27", "2026-11-28", "2026-11-29", "2026-11-29T0600", "2026-11-29T0600.2", "2026-11-30")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Up to five jobs with any policies; hard edges on jobs that may be skipped are made optional."""
+    jobs: list[Job] = []
+    skippable: set[str] = set()
+    for name in NAMES[: draw(st.integers(2, len(NAMES)))]:
+        edges = []
+        for upstream in (each.job_id for each in jobs):
+            policy: Policy | None = draw(st.sampled_from((None, *get_args(Policy))))
+            if policy == "hard" and upstream in skippable:
+                policy = "optional"
+            if policy == "skip":
+                skippable.add(name)
+            if policy is not None:
+                edges.append(edge(upstream, policy, draw(st.sampled_from(("follow", "follow", "pin")))))
+        jobs.append(job(name, *edges, shelf_life=THREE_DAYS, deadline=draw(st.sampled_from((None, NINE)))))
+    return Graph.build(jobs)
+
+
+class Propagation(RuleBasedStateMachine):
+    world: World
+
+    @initialize(graph=graphs(), first=st.sampled_from(RUN_IDS))
+    def open_the_world(self, graph: Graph, first: str) -> None:
+        self.world = World(graph)
+        self.world.open(first)
+
+    # choices among what is there
+
+    def pick_run(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.world.rows)), "run_id")
+
+    def pick_job(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(list(self.world.graph.jobs)), "job")
+
+    def running(self) -> list[tuple[DagsterRun, str]]:
+        return [
+            (run, job_id)
+            for run in self.world.dagster_runs.values()
+            for job_id, step in run.steps.items()
+            if step == "running"
+        ]
+
+    def startable(self) -> list[tuple[DagsterRun, str]]:
+        return [(run, job_id) for run in self.world.dagster_runs.values() for job_id in self.world.startable(run)]
+
+    # events
+
+    @rule(run_id=st.sampled_from(RUN_IDS))
+    def the_schedule_opens_a_run_as_one_chain(self, run_id: str) -> None:
+        if run_id not in self.world.rows:
+            self.world.launch(run_id, self.world.graph.jobs, automatic=True)
+
+    @rule(run_id=st.sampled_from(RUN_IDS))
+    def somebody_backfills_a_run(self, run_id: str) -> None:
+        self.world.launch(run_id, self.world.graph.jobs, automatic=False)
+
+    @rule(data=st.data())
+    def somebody_reruns_a_job(self, data: st.DataObject) -> None:
+        self.world.launch(self.pick_run(data), [self.pick_job(data)], automatic=False)
+
+    @rule(data=st.data())
+    def the_outside_changes(self, data: st.DataObject) -> None:
+        self.world.rows[self.pick_run(data)][self.pick_job(data)].edition += 1
+
+    @rule(data=st.data())
+    def the_sensor_ticks(self, data: st.DataObject) -> None:
+        self.tick(self.pick_run(data))
+
+    @precondition(lambda self: self.startable())
+    @rule(data=st.data())
+    def dagster_starts_a_step(self, data: st.DataObject) -> None:
+        run, job_id = data.draw(st.sampled_from(self.startable()), "step")
+        self.start(run, job_id)
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data(), outcome=st.sampled_from(("succeeded", "succeeded", "unusable", "failed")))
+    def a_step_ends(self, data: st.DataObject, outcome: str) -> None:
+        run, job_id = data.draw(st.sampled_from(self.running()), "step")
+        self.world.finish(run, job_id, outcome)  # type: ignore[arg-type]
+
+    @precondition(lambda self: self.world.dagster_runs)
+    @rule(data=st.data())
+    def a_dagster_run_is_killed(self, data: st.DataObject) -> None:
+        self.world.kill(data.draw(st.sampled_from(list(self.world.dagster_runs.values())), "Dagster run"))
+
+    @rule(data=st.data())
+    def somebody_retracts_an_artifact(self, data: st.DataObject) -> None:
+        self.world.retract(self.pick_run(data), self.pick_job(data))
+
+    @rule(hours=st.sampled_from((1, 10, 30)))
+    def time_passes(self, hours: int) -> None:
+        self.world.pass_time(timedelta(hours=hours))
+
+    # safety
+
+    def tick(self, run_id: str) -> DagsterRun | None:
+        world = self.world
+        before = world.live(run_id)
+        rows = {job_id: row.outcome for job_id, row in world.rows[run_id].items()}
+        requested = world.tick(run_id)
+        for job_id in requested.job_ids if requested else ():
+            assert rows[job_id] != "running", "requested what is running"
+            if not is_late(world.graph[job_id], world.opened[run_id], world.now):
+                assert not any(world.startable(run).count(job_id) for run in before), "requested what is about to start"
+        return requested
+
+    def start(self, run: DagsterRun, job_id: str) -> None:
+        world = self.world
+        if world.start(run, job_id) != "started":
+            return
+        late = is_late(world.graph[job_id], world.opened[run.run_id], world.now)
+        inputs = world.rows[run.run_id][job_id].attempted or {}
+        assert list(inputs) == list(world.graph[job_id].upstreams)
+        for each in world.graph[job_id].edges:
+            row, read = world.rows[run.run_id][each.upstream], inputs[each.upstream]
+            if row.outcome == "running":
+                assert late
+                assert each.policy in ("degrade", "optional"), "read beside a running upstream"
+            if row.standing is not None:
+                assert read == row.standing.artifact, "did not read the newest usable artifact of its run"
+            elif read is None:
+                assert each.policy == "optional", "only an optional input may be missing"
+            else:
+                assert each.policy == "degrade"
+                assert RunId.parse(read.run_id) < RunId.parse(run.run_id), "read the future"
+                assert read == world.rows[read.run_id][read.job_id].current, "read what is not usable"
+                assert world.moment(run.run_id) - read.as_of <= THREE_DAYS.fail, "read what is too old"
+
+    @invariant()
+    def what_stands_on_older_data_says_so(self) -> None:
+        for run_id, rows in self.world.rows.items():
+            for row in rows.values():
+                for version in row.versions:
+                    older = any(each and (each.run_id != run_id or each.degraded) for each in version.inputs.values())
+                    assert version.artifact.degraded == older or version.artifact.as_of < self.world.moment(run_id)
+
+    @invariant()
+    def nothing_that_follows_stands_on_retracted_data(self) -> None:
+        for rows in self.world.rows.values():
+            for job_id, row in rows.items():
+                follows = [each.upstream for each in self.world.graph[job_id].edges if each.on_rerun == "follow"]
+                for version in row.versions:
+                    read = [version.inputs[upstream] for upstream in follows] if version.stands else []
+                    assert not any(each and self.is_retracted(each) for each in read)
+
+    def is_retracted(self, artifact: Artifact) -> bool:
+        versions = self.world.rows[artifact.run_id][artifact.job_id].versions
+        return any(version.artifact == artifact and version.retracted for version in versions)
+
+    @invariant()
+    def a_job_is_failed_only_if_it_was_attempted(self) -> None:
+        for run_id in self.world.rows:
+            for decision in self.world.plan(run_id).decisions.values():
+                assert decision.status != "failed" or self.world.rows[run_id][decision.job_id].attempted is not None
+
+    @invariant()
+    def nothing_waits_while_nothing_is_in_flight(self) -> None:
+        for run_id in self.world.rows:
+            if not self.world.live(run_id):
+                decided = self.world.plan(run_id)
+                skips = any(decision.skips for decision in decided.decisions.values())
+                assert decided.settled or decided.requests or skips
+
+    # quiescence and convergence
+
+    def drain(self) -> None:
+        """Let Dagster and the sensor go on by themselves, with every fault healed, until all runs are settled."""
+        for _ in range(60 * len(self.world.rows)):
+            if step := self.running():
+                self.world.finish(*step[0], "succeeded")
+            elif step := self.startable():
+                self.start(*step[0])
+            elif not [run for run_id in self.world.rows if (run := self.tick(run_id))]:
+                break
+        else:
+            raise AssertionError("never comes to rest")
+        for run_id in self.world.rows:
+            assert self.world.plan(run_id).settled
+            assert self.tick(run_id) is None, "a settled run causes requests"
+
+    def teardown(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        self.drain()
+        for run_id in sorted(self.world.rows, key=RunId.parse):
+            for job_id, row in self.world.rows[run_id].items():
+                if row.outcome == "failed":
+                    self.world.launch(run_id, [job_id], automatic=False)
+                    self.drain()
+        for run_id, rows in self.world.rows.items():
+            for decision in self.world.plan(run_id).decisions.values():
+                assert decision.status == "done"
+                standing = rows[decision.job_id].standing
+                assert standing is not None
+                for each in decision.edges:
+                    newest = rows[each.edge.upstream].standing
+                    assert newest is not None
+                    whole = newest.artifact.same_data(standing.inputs[each.edge.upstream])
+                    assert whole or (each.edge.on_rerun == "pin" and decision.outdated)
+
+
+TestPropagation = Propagation.TestCase
+TestPropagation.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
