@@ -340,7 +340,7 @@ def _wrong_connections() -> Iterator[Hostile]:
         ("a head and silence", "transient", head, b"", 1.0),
         ("a slow drip", "transient", head, b" ", 0.02),
         ("a slow head", "transient", b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.02),
-        ("an endless body", "malformed", head, b'{"status": 0, ' * 5_000, 0.0),
+        ("an endless body", "malformed transient", head, b'{"status": 0, ' * 5_000, 0.0),
         ("an endless head", "malformed transient", b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 5_000, 0.0),
         ("an endless status line", "malformed transient", b"HTTP/1.1 200 ", b"y" * 50_000, 0.0),
         (
@@ -359,7 +359,7 @@ def _wrong_connections() -> Iterator[Hostile]:
         yield Hostile(
             f"connection: {name}, with a reset", "transient", _then_closing(said, lambda w: w.transport.abort())
         )
-    yield Hostile("connection: a body of 50 MB", "malformed", _long(50_000_000))
+    yield Hostile("connection: a body of 50 MB", "malformed transient", _long(50_000_000))
     yield _said("connection: two answers at once", "success", GOOD + GOOD)
     yield _said("connection: a longer body than said", "success malformed", GOOD + b"garbage")
 

@@ -17,7 +17,9 @@ from collection_pipeline_tests.sources.raw_server import KEY, ONCE, allow, detai
 
 
 async def main(base_url: str, count: int) -> None:
-    source = SerpBaseSource(base_url, KEY, concurrency=16, timeouts=Timeouts(5, 0.5, 2), backoff=ONCE)
+    source = SerpBaseSource(
+        base_url, KEY, concurrency=16, timeouts=Timeouts(connect_s=20, read_s=4, total_s=8), backoff=ONCE
+    )
     ends = {}
     async for attempt in source.stream(details(count), admit=allow):
         number = int(str(attempt.request.params["feature_id"]).split(":")[1], 16)
