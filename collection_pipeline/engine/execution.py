@@ -21,7 +21,7 @@ from collection_pipeline.engine.files import publish_files
 from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, gate
 from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.job import Input, JobContext, Product
-from collection_pipeline.engine.launches import is_automatic, is_over, this_process
+from collection_pipeline.engine.launches import FETCH, FETCH_MISSING, is_automatic, is_over, this_process
 from collection_pipeline.engine.outcomes import (
     degraded_inputs,
     failed_text,
@@ -82,7 +82,7 @@ def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collecti
     release_abandoned(collection, context.instance, run_id.text)
     automatic = is_automatic(context.run)
     try:
-        return store.claim(
+        attempt = store.claim(
             run_id.text,
             job_id,
             Holder(context.run_id, *this_process()),
@@ -91,6 +91,7 @@ def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collecti
             is_over=partial(is_over, context.instance),
             now=now,
         )
+        return store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt
     except NothingToDoError:
         context.log.info("%s of %s has nothing to do: what it would consume, it has consumed already.", job_id, run_id)
         return None

@@ -29,7 +29,8 @@ def gate(graph: Graph, job_id: str, *, automatic: bool, now: datetime) -> Callab
 
     def decide(state: RunState) -> Inputs:
         decision = plan(graph, state, now).decisions[job_id]
-        if automatic and not decision.wanted:
+        is_retry = decision.state.status == "running"
+        if automatic and not decision.wanted and not is_retry:
             raise NothingToDoError(job_id)
         if decision.readiness != "run":
             raise NotReadyError(decision)

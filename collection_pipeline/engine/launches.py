@@ -17,14 +17,6 @@ REQUESTED_BY = "collection/requested_by"
 """Run tag: the schedule, sensor or command that launched the run. Absent when a person launched it in Dagster."""
 
 FETCH = "collection/fetch"
-"""Run tag: with `FETCH_MISSING`, a rerun reuses the answers of the newest version and buys only what is missing there."""
-
-FETCH_MISSING = "missing"
-
-PROCESS = "collection/process"
-"""Run tag: host, pid and start time of the process that executes the run itself, when no launcher watches it."""
-
-FETCH = "collection/fetch"
 """Run tag: `missing` has a rerun keep the answers of the newest version and buy only what is missing."""
 
 FETCH_MISSING = "missing"
