@@ -21,6 +21,9 @@ FETCH = "collection/fetch"
 
 FETCH_MISSING = "missing"
 
+PROCESS = "collection/process"
+"""Run tag: host, pid and start time of the process that executes the run itself, when no launcher watches it."""
+
 PARTITION = "dagster/partition"
 
 LIVE = [
