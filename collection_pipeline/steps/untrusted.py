@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SPACES = re.compile("[\t\n\r\x0b\x0c\x85\u2028\u2029]+")
 

@@ -1,0 +1,85 @@
+"""The command group: what every command shares, above all how an error becomes words and an exit code."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from collection_pipeline.cli.terminal import note
+
+FAILED = 1
+"""Something failed or is blocked."""
+
+WRONG_USE = 2
+"""Wrong use or configuration; nothing was written."""
+
+
+class Refusal(click.ClickException):
+    """Wrong use or configuration, in words that say what would be right. Nothing was written."""
+
+    exit_code = WRONG_USE
+
+    def show(self, file: Any = None) -> None:  # noqa: ARG002 - click's signature
+        note(self.message)
+
+
+class Failure(Refusal):
+    """The command could not do what it was asked to; the words say what was kept and what to type."""
+
+    exit_code = FAILED
+
+
+class Interrupted(KeyboardInterrupt):
+    """Stopped by SIGTERM, which is treated as Ctrl-C is."""
+
+    @staticmethod
+    def by_signal(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise Interrupted
+
+
+class CollectGroup(click.Group):
+    """Turns the errors that people can do something about into their words; others stay tracebacks."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            note("Stopped.")
+            ctx.exit(128 + (signal.SIGTERM if isinstance(error, Interrupted) else signal.SIGINT))
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            known = _in_words(error)
+            if known is None:
+                raise
+            raise known from error
+
+
+def _in_words(error: Exception) -> click.ClickException | None:
+    from collection_pipeline.engine.edges import EdgeError
+    from collection_pipeline.engine.graph import GraphError
+    from collection_pipeline.engine.store import StoreError, StoreUnavailableError
+    from collection_pipeline.queries import QueriesError
+    from collection_pipeline.settings import SettingsError
+
+    if isinstance(error, StoreUnavailableError):
+        return Failure(str(error))
+    if isinstance(error, SettingsError | QueriesError | GraphError | EdgeError | StoreError):
+        return Refusal(str(error))
+    return None
+
+
+@click.group(cls=CollectGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="collection-pipeline", message="%(prog)s %(version)s")
+def collect() -> None:
+    """Collection jobs in the order of their data: search, the detail pages of what it found, the report.
+
+    RUN_ID names one collection: 2026-11-29, or 2026-11-29T0600 for several a day, with .2, .3 for a further collection
+    of the same moment. Results go to stdout, progress and messages to stderr.
+
+    Exit codes: 0 all well as the policies allow, also when degraded or skipped; 1 something failed or is blocked; 2
+    wrong use or configuration, nothing was written.
+    """

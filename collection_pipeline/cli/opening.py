@@ -1,0 +1,110 @@
+"""From settings to what a command works on, checked first: wrong use is refused before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from collection_pipeline.cli.group import Refusal
+from collection_pipeline.engine.graph import Graph, nearest
+from collection_pipeline.engine.run_ids import RunId, RunIdError
+
+if TYPE_CHECKING:
+    from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.store import Store
+    from collection_pipeline.settings import Settings
+
+
+class RunIdParameter(click.ParamType[RunId]):
+    """A run_id on the command line."""
+
+    name = "run_id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> RunId:  # noqa: ARG002 - click's
+        """Refuse whatever is outside the grammar, which the message shows."""
+        if isinstance(value, RunId):
+            return value
+        try:
+            return RunId.parse(value)
+        except RunIdError as error:
+            raise Refusal(str(error)) from error
+
+
+RUN_ID = RunIdParameter()
+
+
+def settings() -> Settings:
+    """The settings of this process. Raises `SettingsError`, as does a fault that the emulator does not know."""
+    from collection_pipeline.settings import SettingsError
+    from collection_pipeline.settings import settings as read
+
+    found = read()
+    if found.source_kind == "emulator" and found.emulator_faults:
+        from collection_pipeline.sources.emulator.faults import FaultSyntaxError, parse_faults
+
+        try:
+            parse_faults(found.emulator_faults)
+        except FaultSyntaxError as error:
+            raise SettingsError(f"COLLECTION_EMULATOR_FAULTS: {error}") from error
+    return found
+
+
+def to_collect() -> tuple[Settings, Collection]:
+    """The settings and the collection for a command that makes jobs run: the queries have to be right as well."""
+    from collection_pipeline.queries import load_queries
+
+    found = settings()
+    load_queries(found.queries)
+    return found, kept_collection(found)
+
+
+def today(settings: Settings) -> RunId:
+    """The scheduled run of today, in the collection's time zone."""
+    from collection_pipeline.resources import now
+
+    return RunId.of_day(now(), settings.timezone)
+
+
+def open_store(settings: Settings) -> Store:
+    """The artifact store. A database that cannot be opened is wrong configuration."""
+    from collection_pipeline import resources
+    from collection_pipeline.engine.store import StoreUnavailableError
+
+    try:
+        return resources.open_store(settings)
+    except StoreUnavailableError as error:
+        raise Refusal(str(error)) from error
+
+
+def kept_collection(settings: Settings) -> Collection:
+    """The collection as far as it is kept in the store, without Dagster and so without the graph of the code."""
+    from collection_pipeline.resources import collection
+
+    made = collection(Graph(), settings)
+    made.store = open_store(settings)
+    return made
+
+
+def of_run(collection: Collection, run_id: str) -> Collection:
+    """The same collection, with the graph that this run goes by. Raises `UnknownRunError`."""
+    store = collection.store
+    made = replace(collection, graph=store.graph_of(run_id))
+    made.store = store
+    return made
+
+
+def known_job(job_id: str, known: Iterable[str]) -> str:
+    """The job_id, if there is such a job; the refusal has the nearest name."""
+    names = list(known)
+    if job_id not in names:
+        raise Refusal(f"There is no job {job_id!r}. {nearest(job_id, names)}")
+    return job_id
+
+
+def instant(moment: datetime | None) -> str | None:
+    """An instant for machines: ISO 8601 in UTC."""
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,90 @@
+"""`collect rerun`: the next version of one job, then whatever follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from collection_pipeline.cli import opening
+from collection_pipeline.cli.group import FAILED, Failure
+from collection_pipeline.cli.opening import RUN_ID
+from collection_pipeline.cli.state_table import look
+from collection_pipeline.cli.terminal import result, result_json
+
+if TYPE_CHECKING:
+    from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.run_ids import RunId
+    from collection_pipeline.engine.store import JobView
+
+
+@click.command()
+@click.argument("job")
+@click.argument("run_id", type=RUN_ID)
+@click.option("--dry-run", is_flag=True, help="Only list what would follow, edge by edge, and what it would cost.")
+@click.option("--missing-only", is_flag=True, help="Keep the answers of the last version and buy only what is missing.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_context
+def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing_only: bool, as_json: bool) -> None:
+    """Run JOB of RUN_ID again, whatever became of it before, and then what follows it by its edges.
+
+    Earlier versions stay readable. Answers that were paid for and led to no version are used, not bought again.
+    """
+    settings, kept = opening.to_collect()
+    opening.of_run(kept, run_id.text)
+    from collection_pipeline.cli.session import GRAPH, session
+    from collection_pipeline.engine.launches import FETCH, FETCH_MISSING
+
+    job_id = opening.known_job(job, GRAPH.jobs)
+    if dry_run:
+        kept.graph = GRAPH
+        _preview(kept, job_id, run_id.text, missing_only=missing_only, as_json=as_json)
+        return
+    with session(settings, kept.store, run_id) as work:
+        before = work.attempts()[job_id]
+        problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
+        if work.attempts()[job_id] == before:
+            raise Failure(problem or work.advance().refusal(job_id))
+        given_up = work.settle("collect rerun")
+        if given_up is not None:
+            work.display.say(f"Gave up on run {run_id}, since executing it changed nothing: {given_up}")
+    found = look(work.collection, run_id.text)
+    found.print(as_json=as_json)
+    ctx.exit(FAILED if given_up is not None else found.exit_code)
+
+
+def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: bool, as_json: bool) -> None:
+    from collection_pipeline.engine.preview import rerun_preview
+
+    found = look(collection, run_id).found
+    cost = {job.job_id: _price(job) for job in found.view.jobs}
+    if missing_only:
+        cost[job_id] = 0
+    preview = rerun_preview(collection.graph, found.state, job_id, collection.now(), cost)
+    if preview.decision.readiness != "run":
+        raise Failure(found.explanation.refusal(job_id))
+    if as_json:
+        value: dict[str, Any] = {
+            "run_id": run_id,
+            "job_id": job_id,
+            "edges": [
+                {"upstream": each.edge.upstream, "consumer": each.consumer, "effect": each.effect}
+                for each in preview.effects
+            ],
+            "runs": list(preview.runs),
+            "outdated": list(preview.outdated),
+            "credits": preview.credits,
+        }
+        result_json(value)
+        return
+    for line in preview.lines():
+        result(line)
+    result("The cost is what these jobs last took.")
+    if missing_only:
+        result(f"Of {job_id} only what is missing is bought, which is not counted here.")
+
+
+def _price(job: JobView) -> int:
+    """What buying all answers of a job's newest version anew would cost, in API credits."""
+    newest = job.latest
+    return 0 if newest is None else newest.credits_charged + newest.credits_reused

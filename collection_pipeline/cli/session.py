@@ -1,0 +1,124 @@
+"""Dagster in this process, working on one run: decide, execute what is due, look again, until the run is settled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from collection_pipeline.automation import collection_job
+from collection_pipeline.cli.instance import open_instance
+from collection_pipeline.cli.progress import Display, shown
+from collection_pipeline.definitions import GRAPH, defs
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS
+from collection_pipeline.engine.launches import PROCESS, REQUESTED_BY, live_runs, process_tag
+from collection_pipeline.engine.progress import advance, release_abandoned
+
+if TYPE_CHECKING:
+    from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.explain import Explanation
+    from collection_pipeline.engine.run_ids import RunId
+    from collection_pipeline.engine.store import Store
+    from collection_pipeline.settings import Settings
+
+__all__ = ["GRAPH", "Session", "session"]
+
+LOOK_EVERY_S = 0.5
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+"""Dagster's events go to its event log, and so to the UI; the console is ours."""
+
+
+@dataclass
+class Session:
+    """One run, and what it takes to work on it in this process."""
+
+    collection: Collection
+    instance: dg.DagsterInstance
+    run_id: str
+    display: Display
+
+    def advance(self) -> Explanation:
+        """Release holders that are gone, take today's graph, decide, and show the decisions in the state table."""
+        self.collection.store.adopt_graph(self.run_id, self.collection.graph)
+        release_abandoned(self.collection, self.instance, self.run_id)
+        live = live_runs(self.instance, self.collection.graph)
+        return advance(self.collection, self.instance, self.run_id, live.get(self.run_id, ()))
+
+    def execute(self, jobs: Sequence[str], tags: Mapping[str, str]) -> str | None:
+        """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first."""
+        job = defs.resolve_job_def(collection_job.name)
+        try:
+            done = job.execute_in_process(
+                run_config=_QUIET,
+                instance=self.instance,
+                partition_key=self.run_id,
+                asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
+                tags={**tags, PROCESS: process_tag()},
+                raise_on_error=False,
+            )
+        except dg.DagsterExecutionInterruptedError:
+            raise KeyboardInterrupt from None
+        return None if done.success else _first_failure(done)
+
+    def settle(self, requested_by: str) -> str | None:
+        """Execute what is due until the run is settled; waits for jobs that others work on.
+
+        None when it is settled; else an execution changed nothing, and what Dagster was told instead.
+        """
+        waiting_for = ""
+        while True:
+            explanation = self.advance()
+            plan = explanation.plan
+            if plan.settled:
+                return None
+            if plan.requests:
+                before = self.attempts()
+                problem = self.execute(plan.requests, {REQUESTED_BY: requested_by})
+                if self.attempts() == before and self.advance().plan.requests == plan.requests:
+                    return problem or f"Dagster started none of {', '.join(plan.requests)}."
+                continue
+            others = ", ".join(
+                f"{job_id} {explanation.condition(job_id)}"
+                for job_id, decision in plan.decisions.items()
+                if decision.state.in_flight
+            )
+            if others != waiting_for:
+                self.display.say(f"Waiting for what others do: {others}. Ctrl-C ends the waiting, not their work.")
+                waiting_for = others
+            time.sleep(LOOK_EVERY_S)
+
+    def attempts(self) -> dict[str, tuple[int, str]]:
+        """By job, how many attempts there were and how the last one stands."""
+        return {job.job_id: (job.attempts, job.outcome) for job in self.collection.store.run_view(self.run_id).jobs}
+
+
+@contextmanager
+def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session]:
+    """Open the run if it is new, as partition and as rows, and show its progress until the block ends."""
+    assert defs.resources is not None and RUNS.name is not None
+    collection: Collection = defs.resources[COLLECTION_RESOURCE]
+    collection.store = store
+    with open_instance(settings.dagster_home) as instance:
+        instance.add_dynamic_partitions(RUNS.name, [run_id.text])
+        store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
+        with shown(store, run_id.text, collection.timezone) as display:
+            collection.report_progress = display.calls
+            display.say(f"Run {run_id}; source: {collection.source_label}")
+            yield Session(collection, instance, run_id.text, display)
+
+
+def _first_failure(done: dg.ExecuteInProcessResult) -> str:
+    for event in done.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            told = data.user_failure_data
+            if told is not None and told.description:
+                return str(told.description)
+            if data.error is not None:
+                return str(data.error.message).strip()
+    return "Dagster's run failed before it started a job."

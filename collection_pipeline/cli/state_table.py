@@ -1,0 +1,197 @@
+"""The state table of a run, for people and for machines, and the exit code that it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from collection_pipeline.cli.group import FAILED
+from collection_pipeline.cli.opening import instant
+from collection_pipeline.cli.terminal import columns, console, is_terminal, result, result_json, table
+from collection_pipeline.engine.ages import clock, day_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.planner import Decision
+    from collection_pipeline.engine.standing import Standing
+    from collection_pipeline.engine.store import Episode
+
+HEAD = ("job", "status", "version", "as of", "time", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class StateTable:
+    """One look at a run, ready to be printed. `max_credits` is the budget; `undelivered` alerts nobody has seen."""
+
+    found: Standing
+    max_credits: int | None
+    undelivered: Sequence[Episode] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 when something failed or is blocked, else 0."""
+        bad = any(each.status == "failed" or each.blocked for each in self._decisions)
+        return FAILED if bad else 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is in flight and nothing will start by itself, as far as the store knows."""
+        return self.found.explanation.plan.settled
+
+    def to_json(self) -> dict[str, Any]:
+        """The one object that `--json` prints."""
+        spent = self.found.view.credits
+        return {
+            "run_id": self.found.view.run_id,
+            "as_of": instant(self._as_of),
+            "settled": self.settled,
+            "credits_charged": spent.charged,
+            "credits_reused": spent.reused,
+            "jobs": [self._job_json(each) for each in self._decisions],
+        }
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The cells of the table, in the order of `HEAD`."""
+        for each in self._decisions:
+            marks = [each.status, *(word for word, holds in self._marks(each) if holds)]
+            current = each.state.current
+            yield (
+                each.job_id,
+                ", ".join(marks),
+                "" if current is None else str(current.version),
+                "" if current is None else self._clock(current.as_of),
+                self._time(each),
+                self._reason(each.job_id),
+            )
+
+    def headline(self) -> str:
+        """The run in one line."""
+        view = self.found.view
+        parts = [f"Run {view.run_id}: {'settled' if self.settled else 'open'}"]
+        if self._as_of is not None:
+            day = day_of(self._as_of, view.moment, self._zone)
+            parts.append(f"data as of {self._as_of.astimezone(self._zone):%Y-%m-%d %H:%M} ({day})")
+        return "; ".join(parts)
+
+    def footer(self) -> list[str]:
+        """Credits, alerts that did not go out, reports, and what to type next."""
+        lines = [self._credits()]
+        lines += [f"Alert not delivered: {each.text} ({each.delivery_error})" for each in self.undelivered]
+        for job in self.found.view.jobs:
+            if job.current is not None:
+                lines += [f"{job.job_id}: {file['path']}" for file in job.current.files]
+        commands = dict.fromkeys(filter(None, map(self.found.explanation.next_command, self._plan)))
+        return lines + [f"Type: {command}" for command in commands]
+
+    def renderable(self) -> RenderableType:
+        """All of it for a terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        from collection_pipeline.cli.terminal import inert
+
+        return Group(
+            Text(inert(self.headline()), "bold"),
+            table(HEAD, self.rows()),
+            *(Text(inert(line)) for line in self.footer()),
+        )
+
+    def text(self) -> str:
+        """All of it for a pipe or a file."""
+        return "\n".join([self.headline(), *columns(HEAD, self.rows()), *self.footer()])
+
+    def print(self, *, as_json: bool) -> None:
+        """Print it on stdout in the form that fits."""
+        if as_json:
+            result_json(self.to_json())
+        elif is_terminal():
+            console().print(self.renderable())
+        else:
+            result(self.text())
+
+    @property
+    def _plan(self) -> Sequence[str]:
+        return tuple(self.found.explanation.plan.decisions)
+
+    @property
+    def _decisions(self) -> Sequence[Decision]:
+        return tuple(self.found.explanation.plan.decisions.values())
+
+    @property
+    def _zone(self) -> Any:
+        return self.found.explanation.facts.timezone
+
+    @property
+    def _as_of(self) -> datetime | None:
+        return min(
+            (each.state.current.as_of for each in self._decisions if each.state.current is not None), default=None
+        )
+
+    def _job_json(self, decision: Decision) -> dict[str, Any]:
+        explanation, job_id, current = self.found.explanation, decision.job_id, decision.state.current
+        facts = explanation.facts.of(job_id)
+        return {
+            "job_id": job_id,
+            "status": decision.status,
+            "deps": list(explanation.graph[job_id].upstreams),
+            "started_at": instant(facts.started_at),
+            "finished_at": instant(facts.finished_at),
+            "version": None if current is None else current.version,
+            "as_of": None if current is None else instant(current.as_of),
+            "degraded": current is not None and current.degraded,
+            "outdated": decision.outdated,
+            "reason": self._reason(job_id),
+            "waits_for": [
+                {"job_id": each.job_id, "policy": each.policy, "because": each.because}
+                for each in explanation.waits_for(job_id)
+            ],
+            "next_command": explanation.next_command(job_id),
+        }
+
+    def _marks(self, decision: Decision) -> tuple[tuple[str, bool], ...]:
+        current = decision.state.current
+        return (
+            ("blocked", decision.blocked),
+            ("degraded", current is not None and current.degraded),
+            ("outdated", decision.outdated),
+        )
+
+    def _reason(self, job_id: str) -> str:
+        """Without the command, which stands apart."""
+        explanation = self.found.explanation
+        return explanation.reason(job_id).removesuffix(f"; type: {explanation.next_command(job_id)}")
+
+    def _time(self, decision: Decision) -> str:
+        facts = self.found.explanation.facts.of(decision.job_id)
+        if decision.status == "running" and facts.started_at is not None:
+            return f"since {self._clock(facts.started_at)}"
+        return "" if facts.finished_at is None or decision.status == "pending" else self._clock(facts.finished_at)
+
+    def _clock(self, moment: datetime) -> str:
+        return clock(moment, self.found.view.moment, self._zone)
+
+    def _credits(self) -> str:
+        spent = self.found.view.credits
+        parts = [f"{spent.charged} spent", f"{spent.reused} saved by reuse"]
+        if spent.possibly_billed:
+            parts.append(f"{spent.possibly_billed} possibly billed without an answer")
+        if self.max_credits is None:
+            parts.append("no limit set")
+        else:
+            left = max(self.max_credits - spent.charged - spent.possibly_billed, 0)
+            parts.append(f"{left} left of {self.max_credits}")
+        return f"API credits: {', '.join(parts)}"
+
+
+def look(collection: Collection, run_id: str) -> StateTable:
+    """Look at a run without Dagster: read only, deciding on the graph that `collection` has."""
+    from collection_pipeline.engine.standing import standing
+
+    undelivered = [each for each in collection.store.open_episodes().values() if each.delivery_error is not None]
+    return StateTable(standing(collection, run_id), collection.max_credits, undelivered)

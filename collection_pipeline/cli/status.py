@@ -1,0 +1,67 @@
+"""`collect status`: the state table of a run, and who waits for whom and why. Reads only, and loads no Dagster."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from collection_pipeline.cli import opening
+from collection_pipeline.cli.opening import RUN_ID
+from collection_pipeline.cli.state_table import StateTable, look
+from collection_pipeline.cli.terminal import console, is_terminal, note, result_json
+
+if TYPE_CHECKING:
+    from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.run_ids import RunId
+
+LOOK_EVERY_S = 1.0
+
+
+@click.command()
+@click.argument("run_id", type=RUN_ID, required=False)
+@click.option("--watch", is_flag=True, help="Look again every second until the run is settled.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with --watch one a line whenever it changes.")
+@click.pass_context
+def status(ctx: click.Context, *, run_id: RunId | None, watch: bool, as_json: bool) -> None:
+    """Show who waits for whom and why, what failed, what degraded, and what to type next.
+
+    Without RUN_ID: the newest run. Only the database is asked, so a job in Dagster's queue counts as pending.
+    """
+    settings = opening.settings()
+    collection = opening.kept_collection(settings)
+    newest = collection.store.list_runs(1) if run_id is None else []
+    if run_id is None and not newest:
+        note("There is no run yet. Begin with: collect run")
+        if as_json:
+            result_json(None)
+        return
+    name = run_id.text if run_id is not None else newest[0].run_id
+    found = _watch(collection, name, as_json=as_json) if watch else look(opening.of_run(collection, name), name)
+    if not watch:
+        found.print(as_json=as_json)
+    ctx.exit(found.exit_code)
+
+
+def _watch(collection: Collection, run_id: str, *, as_json: bool) -> StateTable:
+    """Show the run until it is settled: on a terminal one table kept up to date, else a block for each change."""
+    if is_terminal() and not as_json:
+        from rich.live import Live
+
+        with Live(console=console(), auto_refresh=False) as live:
+            while True:
+                found = look(opening.of_run(collection, run_id), run_id)
+                live.update(found.renderable(), refresh=True)
+                if found.settled:
+                    return found
+                time.sleep(LOOK_EVERY_S)
+    shown = None
+    while True:
+        found = look(opening.of_run(collection, run_id), run_id)
+        if shown is None or found.to_json() != shown.to_json():
+            found.print(as_json=as_json)
+            shown = found
+        if found.settled:
+            return found
+        time.sleep(LOOK_EVERY_S)
