@@ -339,7 +339,7 @@ def _wrong_connections() -> Iterator[Hostile]:
         ("silence", "transient", b"", b"", 1.0),
         ("a head and silence", "transient", head, b"", 1.0),
         ("a slow drip", "transient", head, b" ", 0.02),
-        ("a slow head", "transient", b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.02),
+        ("a slow head", "malformed transient", b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.02),
         ("an endless body", "malformed transient", head, b'{"status": 0, ' * 5_000, 0.0),
         ("an endless head", "malformed transient", b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 5_000, 0.0),
         ("an endless status line", "malformed transient", b"HTTP/1.1 200 ", b"y" * 50_000, 0.0),
