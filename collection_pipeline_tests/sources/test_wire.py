@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from collection_pipeline.sources.contract import (
     CREDITS,
@@ -169,3 +171,38 @@ class TestHttpError:
         found = verdict(success(), 503)
         assert isinstance(found.error, TransientSourceError)
         assert (found.body, found.credits_charged) == (None, 2)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+ENVELOPES = st.fixed_dictionaries(
+    {}, optional={field: VALUES | st.just(value) for field, value in {**success(), "error": "text"}.items()}
+)
+RAW = ENVELOPES.map(lambda envelope: json.dumps(envelope).encode()) | st.binary()
+
+
+@st.composite
+def mutilated(draw: st.DrawFn) -> bytes:
+    """A good answer with a piece of it replaced by anything."""
+    good = json.dumps(success()).encode()
+    start = draw(st.integers(0, len(good)))
+    return good[:start] + draw(st.binary(max_size=8)) + good[start + draw(st.integers(0, 8)) :]
+
+
+@given(
+    RAW | mutilated(),
+    st.integers(200, 599),
+    st.sampled_from([ApiRequest(endpoint, {}) for endpoint in RESULT_KEYS]),
+)
+def test_any_answer_at_all_is_a_storable_success_or_an_error(raw: bytes, http_status: int, request: ApiRequest) -> None:
+    found = judge(request, http_status, raw, secret=KEY)
+    assert (found.body is None) is (found.error is not None)
+    assert 0 <= found.credits_charged <= 1_000_000
+    assert found.status is None or abs(found.status) < 2**31
+    if found.body is not None:
+        key, kind = RESULT_KEYS[request.endpoint]
+        assert http_status < 300
+        assert found.request_id
+        assert isinstance(json.loads(found.body.decode()).get(key) or kind(), kind)
