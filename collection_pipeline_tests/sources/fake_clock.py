@@ -1,4 +1,4 @@
-"""A clock that only moves when somebody sleeps."""
+"""A clock that only moves when somebody sleeps, or not even then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ START = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
 class FakeClock:
     """Sleeping takes no time and is written down in `slept`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stands_still: bool = False) -> None:
+        self._stands_still = stands_still
         self.slept: list[float] = []
         self._seconds = 0.0
 
@@ -23,5 +24,6 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        self._seconds += seconds
+        if not self._stands_still:
+            self._seconds += seconds
         await asyncio.sleep(0)

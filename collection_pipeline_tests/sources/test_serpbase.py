@@ -145,10 +145,9 @@ class TestRetries:
         assert clock.slept == [seconds]
 
     def test_hold_back_the_other_requests_too_when_the_server_asks_for_a_pause(self) -> None:
-        clock = FakeClock()
-        attempts, _ = run(saying(http(failure(1029), Retry_After="30"), GOOD), details(3), clock=clock, concurrency=1)
-        started = [(a.started_at - START).total_seconds() for a in attempts]
-        assert started == [0, 30, 30, 30]
+        clock = FakeClock(stands_still=True)
+        run(saying(http(failure(1029), Retry_After="30"), GOOD), details(3), clock=clock, concurrency=1)
+        assert clock.slept == [30, 30, 30, 30], "after the failure, before its retry, and before both others"
 
 
 class TestStops:
@@ -166,6 +165,30 @@ class TestStops:
         assert len(server.received) == 2
         assert sum(attempt.final for attempt in attempts) == 2
         assert isinstance(attempts[-1].error, UnauthorizedError)
+
+    def test_without_waiting_for_a_retry_that_will_not_be_sent(self) -> None:
+        clock = FakeClock()
+        refused = asyncio.Event()
+
+        async def answer(request: Received, writer: asyncio.StreamWriter) -> None:
+            if request.json() == details(1)[0].params:
+                await refused.wait()
+                writer.write(http(failure(1502)))
+            else:
+                writer.write(http(failure(1001)))
+
+        async def main() -> list[Attempt]:
+            attempts = []
+            async with raw_server(answer) as server:
+                source = SerpBaseSource(server.base_url, KEY, concurrency=2, backoff=THRICE, clock=clock)
+                async for attempt in source.stream(details(2), admit=allow):
+                    attempts.append(attempt)
+                    refused.set()
+            return attempts
+
+        kinds = [attempt.error.kind for attempt in asyncio.run(main()) if attempt.error]
+        assert kinds == ["unauthorized", "transient", "unauthorized"]
+        assert clock.slept == []
 
     def test_before_a_request_that_the_budget_does_not_allow(self) -> None:
         asked: list[ApiRequest] = []
