@@ -6,12 +6,21 @@ import io
 import signal
 import sys
 
-from collection_pipeline.cli import emulator, graph, rerun, run, status, why
+from collection_pipeline.cli import emulator, graph, prune, rerun, retract, run, status, why
 from collection_pipeline.cli.group import Interrupted, collect
 
 __all__ = ["collect", "main"]
 
-for command in (run.run, status.status, why.why, rerun.rerun, graph.graph, emulator.emulator):
+for command in (
+    run.run,
+    status.status,
+    why.why,
+    rerun.rerun,
+    retract.retract,
+    prune.prune,
+    graph.graph,
+    emulator.emulator,
+):
     collect.add_command(command)
 
 

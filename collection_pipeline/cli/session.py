@@ -100,7 +100,8 @@ class Session:
 @contextmanager
 def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session]:
     """Open the run if it is new, as partition and as rows, and show its progress until the block ends."""
-    assert defs.resources is not None and RUNS.name is not None
+    assert defs.resources is not None
+    assert RUNS.name is not None
     collection: Collection = defs.resources[COLLECTION_RESOURCE]
     collection.store = store
     with open_instance(settings.dagster_home) as instance:

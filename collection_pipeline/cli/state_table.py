@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
     from collection_pipeline.engine.planner import Decision
     from collection_pipeline.engine.standing import Standing
-    from collection_pipeline.engine.store import Episode
+    from collection_pipeline.engine.store import ArtifactView, Episode
 
 HEAD = ("job", "status", "version", "as of", "time", "reason")
 
@@ -83,9 +83,7 @@ class StateTable:
         """Credits, alerts that did not go out, reports, and what to type next."""
         lines = [self._credits()]
         lines += [f"Alert not delivered: {each.text} ({each.delivery_error})" for each in self.undelivered]
-        for job in self.found.view.jobs:
-            if job.current is not None:
-                lines += [f"{job.job_id}: {file['path']}" for file in job.current.files]
+        lines += [_files(job.job_id, job.current) for job in self.found.view.jobs if job.current and job.current.files]
         commands = dict.fromkeys(filter(None, map(self.found.explanation.next_command, self._plan)))
         return lines + [f"Type: {command}" for command in commands]
 
@@ -187,6 +185,12 @@ class StateTable:
             left = max(self.max_credits - spent.charged - spent.possibly_billed, 0)
             parts.append(f"{left} left of {self.max_credits}")
         return f"API credits: {', '.join(parts)}"
+
+
+def _files(job_id: str, artifact: ArtifactView) -> str:
+    first, *others = artifact.files
+    beside = f" (beside it: {', '.join(file['name'] for file in others)})" if others else ""
+    return f"{job_id}: {first['path']}{beside}"
 
 
 def look(collection: Collection, run_id: str) -> StateTable:
