@@ -41,6 +41,8 @@ class Parsed(NamedTuple):
 
 def storable(text: str) -> str:
     """The text with NUL and lone surrogates, which no database takes, replaced by U+FFFD."""
+    if text.isascii() and "\x00" not in text:
+        return text
     return _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -74,16 +76,19 @@ def _instant(value: Any) -> datetime | None:
     return value if isinstance(value, datetime) else None
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
 def canonical_json(value: Any) -> str | None:
     """Equal text for equal values, safe to store; None for what JSON or the databases cannot hold."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (ValueError, RecursionError):
         return None
     if _depth_exceeded(text):
         return None
-    if "\\u0000" in text or _UNSTORABLE.search(text):
-        text = json.dumps(_storable_json(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if "\\u0000" in text or (not text.isascii() and _UNSTORABLE.search(text)):
+        text = _ENCODER.encode(_storable_json(value))
     return text
 
 
@@ -127,12 +132,14 @@ class Rows:
 
     def __init__(self, dataset: Dataset) -> None:
         self.losses = Losses()
-        self._columns = [(column, _COERCE[column.kind], BOUNDS.get(column.name)) for column in dataset.columns]
         self._dataset = dataset
-        self._values: dict[str, list[Any]] = {column.name: [] for column in dataset.columns}
+        self._columns = [
+            (column.name, column.nullable, _COERCE[column.kind], BOUNDS.get(column.name)) for column in dataset.columns
+        ]
+        self._rows: list[list[Any]] = []
 
     def __len__(self) -> int:
-        return len(self._values[self._dataset.columns[0].name])
+        return len(self._rows)
 
     def drop(self, reason: str) -> None:
         """Count a row that could not be used."""
@@ -142,26 +149,32 @@ class Rows:
         """Coerce and keep one row, or drop it as `no_<column>` for want of a required value."""
         row = []
         nulled = []
-        for column, coerce, bounds in self._columns:
-            given = raw.get(column.name)
+        for name, nullable, coerce, bounds in self._columns:
+            given = raw.get(name)
             value = None if given is None else coerce(given)
-            if value is not None and bounds is not None and not bounds[0] <= value <= bounds[1]:
+            if bounds is not None and value is not None and not bounds[0] <= value <= bounds[1]:
                 value = None
             if value is None:
-                if not column.nullable:
-                    self.drop(f"no_{column.name}")
+                if not nullable:
+                    self.drop(f"no_{name}")
                     return False
-                if given is not None and not (isinstance(given, str) and not given.strip()):
-                    nulled.append(column.name)
+                if given is not None and not _is_blank(given):
+                    nulled.append(name)
             row.append(value)
-        self.losses.nulled.update(nulled)
-        for values, value in zip(self._values.values(), row, strict=True):
-            values.append(value)
+        if nulled:
+            self.losses.nulled.update(nulled)
+        self._rows.append(row)
         return True
 
     def parsed(self) -> Parsed:
         """The rows collected so far as a frame of the data set's columns, in its order."""
-        return Parsed(frame(self._dataset, self._values), self.losses)
+        names = [name for name, *_ in self._columns]
+        values = zip(*self._rows, strict=True) if self._rows else [()] * len(names)
+        return Parsed(frame(self._dataset, dict(zip(names, values, strict=True))), self.losses)
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
 
 
 def frame(dataset: Dataset, values: Mapping[str, Iterable[Any]]) -> pd.DataFrame:

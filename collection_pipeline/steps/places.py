@@ -31,12 +31,15 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 _FEATURE_ID = re.compile(r"[!-~]{1,128}")
 
+_PLAIN = {column: names[0] for column, names in ALIASES.items() if len(names) == 1}
+_SPELT_VARIOUSLY = {column: names for column, names in ALIASES.items() if len(names) > 1}
 _READ = frozenset(name for names in ALIASES.values() for name in names)
 
 
 def read_place(place: Mapping[str, Any]) -> dict[str, Any]:
     """The place's fields under their column names, still of whatever type they came in."""
-    row = {column: _first(place, names) for column, names in ALIASES.items()}
+    row = {column: place.get(name) for column, name in _PLAIN.items()}
+    row |= {column: _first(place, names) for column, names in _SPELT_VARIOUSLY.items()}
     row["category"] = _category(row["types"])
     return row
 

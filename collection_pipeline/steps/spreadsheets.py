@@ -29,8 +29,7 @@ def workbook(about: Sequence[tuple[str, str]], sheets: Iterable[tuple[str, pd.Da
     Rows beyond what a sheet holds are left out, and its last row says how many: the CSV has them all.
     """
     output = io.BytesIO()
-    options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    with xlsxwriter.Workbook(output, options) as book:
+    with xlsxwriter.Workbook(output, {"constant_memory": True}) as book:
         book.set_properties({"created": created.replace(tzinfo=None)})
         bold = book.add_format({"bold": True, "bg_color": "#E6EEF0", "bottom": 1})
         first = book.add_worksheet("About")

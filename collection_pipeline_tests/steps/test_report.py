@@ -192,7 +192,8 @@ def test_the_picture_is_xml_that_stands_alone() -> None:
 def test_charts_and_map_survive_places_that_say_nothing_but_their_name() -> None:
     bare = [{"name": f"Place {i}", "feature_id": feature_id(i)} for i in range(3)]
     page = Page(build(inputs(details=details(bare))).html)
-    assert "The source gave no values for this." in page.texts
+    assert page.texts.count("The source gave no values for this.") == 2, "neither ratings nor coordinates"
+    assert "map" not in {attributes.get("class") for _, attributes in page.tags}
     assert "no category" in page.texts
     assert "Mean rating" not in page.texts
 
