@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUN_ID, RUNS
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUN_ID
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.launches import REQUESTED_BY
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.settings import settings
 
 collection_job = dg.define_asset_job(
-    "collection_job", dg.AssetSelection.groups(GROUP), partitions_def=RUNS, description="The whole chain of one run."
+    "collection_job", dg.AssetSelection.groups(GROUP), description="The whole chain of one run."
 )
 
 

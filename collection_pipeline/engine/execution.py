@@ -85,7 +85,7 @@ def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collecti
         attempt = store.claim(
             run_id.text,
             job_id,
-            Holder(context.run_id, *this_process()),
+            Holder(context.run.run_id, *this_process()),
             graph,
             decide=gate(graph, job_id, automatic=automatic, now=now),
             is_over=partial(is_over, context.instance),

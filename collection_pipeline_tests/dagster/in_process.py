@@ -1,0 +1,198 @@
+"""Dagster without its processes: a real instance on disk, the real sensor, every run executed in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUN_ID
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.launches import REQUESTED_BY
+from collection_pipeline.engine.standing import standing
+from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.store import InputView, JobView, RunView, Store
+from collection_pipeline_tests.dagster.script import Script, Turn
+from collection_pipeline_tests.dagster.small_collection import definitions
+
+RUN_KEY = "dagster/run_key"
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+INSTANCE = """\
+telemetry:
+  enabled: false
+storage:
+  sqlite:
+    base_dir: {folder}
+"""
+
+
+@dataclass
+class InProcess:
+    """The small collection, a real instance, and the ways to start something in it."""
+
+    script: Script
+    instance: dg.DagsterInstance
+    defs: dg.Definitions
+
+    @property
+    def collection(self) -> Collection:
+        assert self.defs.resources is not None
+        found = self.defs.resources[COLLECTION_RESOURCE]
+        assert isinstance(found, Collection)
+        return found
+
+    @property
+    def store(self) -> Store:
+        return self.collection.store
+
+    @cached_property
+    def repository(self) -> dg.RepositoryDefinition:
+        return self.defs.get_repository_def()
+
+    # what happens
+
+    def tell(self, job_id: str, run_id: str, **turn: Any) -> None:
+        """Have a job do something else than succeed with twenty rows; see `Turn`."""
+        self.script.tell(job_id, run_id, Turn(**turn))
+
+    def at(self, instant: str) -> None:
+        """Set the clock, in UTC."""
+        self.script.set_clock(datetime.fromisoformat(instant).replace(tzinfo=UTC))
+
+    def morning(self, run_id: str, until_settled: bool = True) -> None:
+        """What happens on a day: the schedule opens the run at six, and the sensor sees to the rest."""
+        self.at(f"{run_id}T06:00")
+        context = dg.build_schedule_context(
+            instance=self.instance,
+            scheduled_execution_time=self.script.now(),
+            repository_def=self.repository,
+            resources={COLLECTION_RESOURCE: self.collection},
+        )
+        ticked = daily_schedule.evaluate_tick(context)
+        for request in ticked.run_requests or ():
+            self._execute(request)
+        if until_settled:
+            self.settle()
+
+    def tick(self) -> list[tuple[str, tuple[str, ...]]]:
+        """One tick of the sensor; executes what it requests. Returns (run_id, jobs) of each request."""
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            repository_def=self.repository,
+            instance_ref=self.instance.get_ref(),
+            resources={COLLECTION_RESOURCE: self.collection},
+        )
+        requested = []
+        for request in propagation_sensor.evaluate_tick(context).run_requests or ():
+            assert request.partition_key is not None and request.asset_selection is not None
+            requested.append((request.partition_key, tuple(key.to_user_string() for key in request.asset_selection)))
+            self._execute(request)
+        return requested
+
+    def settle(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Ticks until one requests nothing."""
+        requested = []
+        while ticked := self.tick():
+            requested += ticked
+        return requested
+
+    def launch(
+        self,
+        run_id: str,
+        *jobs: str,
+        job_name: str = collection_job.name,
+        tags: Mapping[str, str] | None = None,
+    ) -> dg.ExecuteInProcessResult:
+        """What the button in the UI does: jobs of a run (all if none are named), with no tags of ours."""
+        self.instance.add_dynamic_partitions(RUN_ID, [run_id])
+        return self.defs.resolve_job_def(job_name).execute_in_process(
+            run_config=QUIET,
+            instance=self.instance,
+            partition_key=run_id,
+            asset_selection=[dg.AssetKey(job_id) for job_id in jobs] or None,
+            tags=tags,
+            raise_on_error=False,
+        )
+
+    def _execute(self, request: dg.RunRequest) -> None:
+        """As the daemon would: a run key is used once."""
+        if request.run_key and self.instance.get_runs(dg.RunsFilter(tags={RUN_KEY: request.run_key}), limit=1):
+            return
+        assert request.partition_key is not None
+        self.launch(
+            request.partition_key,
+            *(key.to_user_string() for key in request.asset_selection or ()),
+            tags={**request.tags, RUN_KEY: request.run_key or ""},
+        )
+
+    # what is then the case
+
+    def view(self, run_id: str) -> RunView:
+        return self.store.run_view(run_id)
+
+    def job(self, job_id: str, run_id: str) -> JobView:
+        return next(job for job in self.view(run_id).jobs if job.job_id == job_id)
+
+    def statuses(self, run_id: str) -> dict[str, str]:
+        """The state table of a run, as `SELECT job_id, status FROM jobs` has it."""
+        return {job.job_id: job.status for job in self.view(run_id).jobs}
+
+    def current(self, job_id: str, run_id: str) -> Artifact:
+        view = self.job(job_id, run_id).current
+        assert view is not None, f"{job_id} of {run_id} has no artifact"
+        return view.artifact
+
+    def read(self, job_id: str, run_id: str) -> dict[str, InputView]:
+        """What the current artifact of a job was made of, by upstream."""
+        view = self.job(job_id, run_id).current
+        assert view is not None
+        return {each.upstream: each for each in view.inputs}
+
+    def report(self, run_id: str) -> list[str]:
+        """The lines of the report's page."""
+        view = self.job("daily_report", run_id).current
+        assert view is not None
+        return Path(view.files[0]["path"]).read_text().splitlines()
+
+    def reason(self, job_id: str, run_id: str) -> str:
+        """Why a job's status is what it is, in the words that everybody gets."""
+        return standing(self.collection, run_id).explanation.reason(job_id)
+
+    def dagster_runs(self, run_id: str) -> list[dg.DagsterRun]:
+        """All Dagster runs of a run_id, oldest first."""
+        found = self.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": run_id}))
+        return list(reversed(found))
+
+    def requested_by(self, run_id: str) -> list[str]:
+        """Who asked for the Dagster runs of a run_id, oldest first."""
+        return [run.tags.get(REQUESTED_BY, "a person") for run in self.dagster_runs(run_id)]
+
+
+@contextmanager
+def in_process(folder: Path) -> Iterator[InProcess]:
+    """An instance in `folder`, and the small collection around a script that has everything succeed."""
+    (folder / "dagster.yaml").write_text(INSTANCE.format(folder=folder / "history"))
+    script = Script(folder)
+    with dg.DagsterInstance.from_config(str(folder)) as instance:
+        world = InProcess(script, instance, definitions(script))
+        yield world
+        world.store.close()
+
+
+def failures(result: dg.ExecuteInProcessResult) -> Sequence[str]:
+    """What Dagster was told about each failed step."""
+    told = []
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data.user_failure_data
+            told.append(data.description or "" if data else str(event.step_failure_data.error))
+    return told
