@@ -40,7 +40,8 @@ TEXTS: Mapping[str, Text] = {
     "run": Text("Run", "运行"),
     "source": Text("Source", "数据源"),
     "emulated": Text(
-        "Emulator data: made up for trying out, not from the real service.", "模拟数据：仅供试用，并非来自真实服务。"
+        "Data of the built-in emulator, for trying out: not from the real service.",
+        "内置模拟器的数据，仅供试用，并非来自真实服务。",
     ),
     "labelled": Text("{label}: {value}", "{label}：{value}"),
     "degraded": Text("Built on older data.", "基于较早的数据。"),

@@ -10,8 +10,8 @@ from typing import Any
 import jinja2
 
 from collection_pipeline.steps import untrusted
-from collection_pipeline.steps.report_view import CHANGES_SHOWN, REQUEST_IDS_SHOWN, View
-from collection_pipeline.texts import LANGUAGES, text
+from collection_pipeline.steps.report_view import REQUEST_IDS_SHOWN, View
+from collection_pipeline.texts import text
 
 
 def page_html(view: View) -> str:
@@ -75,8 +75,6 @@ def _render(template: str, view: View) -> str:
         "t": partial(text, view.language),
         "local": local,
         "degraded_names": _names(view),
-        "other_languages": [language for language in LANGUAGES if language != view.language],
-        "changes_shown": CHANGES_SHOWN,
         "request_ids_shown": REQUEST_IDS_SHOWN,
     }
     return _environment().get_template(template).render(context)

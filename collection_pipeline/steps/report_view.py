@@ -17,8 +17,8 @@ from collection_pipeline.texts import Language, first_line, text
 TOP_SHOWN = 25
 """Places listed on the page; the files have all of them."""
 
-CHANGES_SHOWN = 12
-NEWS_SHOWN = 30
+CHANGES_SHOWN = 8
+NEWS_SHOWN, NEWS_SHOWN_PER_PLACE = 12, 2
 REQUEST_IDS_SHOWN = 3
 
 
@@ -77,7 +77,7 @@ def view(inputs: Inputs, frame: pd.DataFrame, changed: Changes | None) -> View:
         gone=None if changed is None else _listed(changed.gone, CHANGES_SHOWN),
         moved=None if changed is None else _listed(changed.moved, CHANGES_SHOWN),
         changed=changed is not None and changed.count > 0,
-        news=None if inputs.news is None else _listed(inputs.news, NEWS_SHOWN),
+        news=None if inputs.news is None else _news(inputs.news),
         news_places=0 if inputs.news is None else int(inputs.news["feature_id"].nunique()),
         by_query=charts.bars(charts.by_query(frame)),
         by_category=charts.bars(categories),
@@ -90,6 +90,12 @@ def view(inputs: Inputs, frame: pd.DataFrame, changed: Changes | None) -> View:
 def _places(frame: pd.DataFrame, limit: int) -> Listed:
     listed = _listed(frame, limit)
     return Listed([{**row, "queries": json.loads(row["queries"])} for row in listed.rows], listed.total)
+
+
+def _news(news: pd.DataFrame) -> Listed:
+    """The first items about each place, so that one place does not fill the page."""
+    listed = _listed(news.groupby("feature_id", sort=False).head(NEWS_SHOWN_PER_PLACE), NEWS_SHOWN)
+    return Listed(listed.rows, len(news))
 
 
 def _listed(frame: pd.DataFrame, limit: int) -> Listed:

@@ -78,7 +78,7 @@ def test_a_report_on_its_own_day_makes_no_such_fuss() -> None:
 
 
 def test_the_emulator_never_passes_for_the_real_service() -> None:
-    said = "Emulator data: made up for trying out, not from the real service."
+    said = "Data of the built-in emulator, for trying out: not from the real service."
     report = build(inputs(emulated=True, source="emulator (synthetic)"))
     assert said in Page(report.html).texts
     assert said in report.picture
@@ -138,6 +138,16 @@ def test_news_is_shown_with_its_own_words_for_its_age() -> None:
     page = Page(report.html)
     assert {"A new route", "Example Times", "3 hours ago"} <= set(page.texts)
     assert report.frame["news_count"].tolist() == [1]
+
+
+def test_one_place_does_not_fill_the_news_on_the_page() -> None:
+    places = details([place(0), place(1)])
+    items = [{"title": f"Item {number}", "link": f"https://news.example/{number}"} for number in range(9)]
+    report = build(inputs(details=places, news=mentions(places, items)))
+    page = Page(report.html)
+    assert [text for text in page.texts if text.startswith("Item")] == ["Item 0", "Item 1"] * 2
+    assert "and 14 more" in page.texts
+    assert workbook(report.xlsx)["News"].max_row == 19
 
 
 def test_news_that_is_missing_is_no_news_that_was_not_found() -> None:
