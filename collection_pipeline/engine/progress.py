@@ -44,7 +44,7 @@ def _show(collection: Collection, instance: dg.DagsterInstance, found: Standing)
 def _alert(collection: Collection, explanation: Explanation) -> None:
     """Announce the episodes that this state of the run opens or heals, each once."""
     store = collection.store
-    open_keys = [episode.key for episode in store.open_episodes()]
+    open_keys = list(store.open_episodes())
     bad = {cause.episode(open_keys): cause_text(explanation, cause) for cause in root_causes(explanation.plan)}
     good = [key for key in open_keys if key not in bad and healed(explanation.plan, key)]
     transitions = store.episode_transitions(explanation.run.run_id, bad, good, collection.now())
