@@ -7,7 +7,7 @@ import signal
 import sys
 
 from collection_pipeline.cli import emulator, graph, prune, rerun, retract, run, status, why
-from collection_pipeline.cli.group import Interrupted, collect
+from collection_pipeline.cli.group import collect, stop_as_by_ctrl_c
 
 __all__ = ["collect", "main"]
 
@@ -29,6 +29,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal of another encoding is no reason to fail
-    # Whoever runs commands unattended stops them with SIGTERM, and means what Ctrl-C means.
-    signal.signal(signal.SIGTERM, Interrupted.by_signal)
+    signal.signal(signal.SIGTERM, stop_as_by_ctrl_c)  # how those who run commands unattended stop them
     collect(prog_name="collect")

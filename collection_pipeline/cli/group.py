@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -32,12 +32,13 @@ class Failure(Refusal):
     exit_code = FAILED
 
 
-class Interrupted(KeyboardInterrupt):
-    """Stopped by SIGTERM, which is treated as Ctrl-C is."""
+_stopped_by = [signal.SIGINT]
 
-    @staticmethod
-    def by_signal(_signal: int, _frame: FrameType | None) -> NoReturn:
-        raise Interrupted
+
+def stop_as_by_ctrl_c(_signal: int, _frame: FrameType | None) -> None:
+    """Signal handler: SIGTERM is taken as Ctrl-C, whatever handles that at the moment."""
+    _stopped_by.append(signal.SIGTERM)
+    signal.raise_signal(signal.SIGINT)
 
 
 class CollectGroup(click.Group):
@@ -47,8 +48,8 @@ class CollectGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            note("Stopped.")
-            ctx.exit(128 + (signal.SIGTERM if isinstance(error, Interrupted) else signal.SIGINT))
+            note(str(error) or "Stopped.")
+            ctx.exit(128 + _stopped_by[-1])
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, defs
 from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS
 from collection_pipeline.engine.launches import PROCESS, REQUESTED_BY, live_runs, process_tag
+from collection_pipeline.engine.outcomes import PAID_FOR_KEPT
 from collection_pipeline.engine.progress import advance, release_abandoned
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ LOOK_EVERY_S = 0.5
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """Dagster's events go to its event log, and so to the UI; the console is ours."""
+
+
+_INTERRUPTS = {KeyboardInterrupt.__name__, dg.DagsterExecutionInterruptedError.__name__}
+"""Kinds of failure of a job that was stopped by a signal."""
 
 
 @dataclass
@@ -61,9 +67,31 @@ class Session:
                 tags={**tags, PROCESS: process_tag()},
                 raise_on_error=False,
             )
-        except dg.DagsterExecutionInterruptedError:
-            raise KeyboardInterrupt from None
+        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+            raise KeyboardInterrupt(self._stopped()) from None
+        if self._was_stopped(done.run_id):
+            raise KeyboardInterrupt(self._stopped())
         return None if done.success else _first_failure(done)
+
+    def _was_stopped(self, dagster_run_id: str) -> bool:
+        """Whether a signal reached the Dagster run between its steps or in one of them: it does not raise either."""
+        run = self.instance.get_run_by_id(dagster_run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.CANCELED:
+            return True
+        return any(
+            job.dagster_run_id == dagster_run_id and job.error_kind in _INTERRUPTS
+            for job in self.collection.store.run_view(self.run_id).jobs
+        )
+
+    def _stopped(self) -> str:
+        explanation = self.advance()
+        lines = [f"Stopped. Run {self.run_id} is kept as it is."]
+        lines += [
+            f"{job_id}: {explanation.reason(job_id)}"
+            for job_id, decision in explanation.plan.decisions.items()
+            if decision.status == "failed"
+        ]
+        return "\n".join([*lines, PAID_FOR_KEPT])
 
     def settle(self, requested_by: str) -> str | None:
         """Execute what is due until the run is settled; waits for jobs that others work on.
@@ -100,6 +128,7 @@ class Session:
 @contextmanager
 def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session]:
     """Open the run if it is new, as partition and as rows, and show its progress until the block ends."""
+    logging.getLogger("dagster").addHandler(logging.NullHandler())  # what it says of its own plans stays unsaid
     assert defs.resources is not None
     assert RUNS.name is not None
     collection: Collection = defs.resources[COLLECTION_RESOURCE]
@@ -114,12 +143,15 @@ def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session
 
 
 def _first_failure(done: dg.ExecuteInProcessResult) -> str:
+    """What the first failed step says: the words of a `dg.Failure`, else the error at the bottom of it."""
     for event in done.all_events:
         if event.is_step_failure:
             data = event.step_failure_data
-            told = data.user_failure_data
-            if told is not None and told.description:
-                return str(told.description)
-            if data.error is not None:
-                return str(data.error.message).strip()
+            if data.user_failure_data is not None and data.user_failure_data.description:
+                return str(data.user_failure_data.description)
+            error = data.error
+            while error is not None and error.cause is not None:
+                error = error.cause
+            if error is not None:
+                return str(error.message).strip()
     return "Dagster's run failed before it started a job."

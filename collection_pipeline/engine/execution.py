@@ -228,6 +228,7 @@ def _give_up(
     kind = getattr(error, "kind", None) or type(error).__name__
     collection.store.fail(attempt, reason, kind, collection.now())
     advance(collection, context.instance, attempt.run_id)
-    if not isinstance(error, Exception):
+    if not isinstance(error, Exception | KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
         raise error
+    # An interrupt too, or Dagster would have the retry policy try again what somebody just stopped.
     raise dg.Failure(failed_text(attempt.run_id, attempt.job_id, reason), allow_retries=False) from error
