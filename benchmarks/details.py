@@ -1,0 +1,73 @@
+"""Details against a server that takes 50 ms for each: how close to the ideal, everything stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import aiohttp
+
+from benchmarks.measuring import Figure, interleaved, ratio, seconds
+from benchmarks.server import serving
+from benchmarks.workload import Details, found, searched
+from collection_pipeline.engine.store import Store
+from collection_pipeline.sources.serpbase import SerpBaseSource
+from collection_pipeline.steps import detail
+
+LATENCY_S = 0.05
+IN_FLIGHT = 64
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Fetching through the ledger, and with publishing, against the ideal and against bare aiohttp."""
+    places = IN_FLIGHT * (50 if quick else 200)
+    ideal_s = places / IN_FLIGHT * LATENCY_S
+    with serving(LATENCY_S) as base_url, TemporaryDirectory() as folder:
+        taken = interleaved(
+            2 if quick else 3,
+            ours=lambda: _ours(base_url, places, Path(folder)),
+            peer=lambda: seconds(lambda: asyncio.run(_bare(base_url, places))),
+        )
+    fetched = [fetch_s for fetch_s, _ in taken["ours"]]
+    whole = [fetch_s + publish_s for fetch_s, publish_s in taken["ours"]]
+    ideal = [ideal_s] * len(whole)
+    share, note = ratio(ideal, fetched)
+    yield Figure("fetched and stored, of the ideal", share, "x", at_least=0.93, note=note)
+    yield Figure("the same in requests", places / (ideal_s / share), "1/s")
+    share, note = ratio(ideal, taken["peer"])
+    yield Figure("bare aiohttp, nothing stored, of the ideal", share, "x", note=note)
+    share, note = ratio(taken["peer"], fetched)
+    yield Figure("fetched and stored, of bare aiohttp", share, "x", note=note)
+    share, note = ratio(ideal, whole)
+    yield Figure("fetched, stored, parsed, audited, published, of the ideal", share, "x", at_least=0.93, note=note)
+    published = [publish_s / places * 1e6 for _, publish_s in taken["ours"]]
+    yield Figure("publishing alone, a detail", min(published), "µs")
+
+
+def _ours(base_url: str, places: int, folder: Path) -> tuple[float, float]:
+    """Seconds for fetching, and for publishing afterwards, in a new store."""
+    with TemporaryDirectory(dir=folder) as home, Store.open(f"sqlite:///{home}/collection.db") as store:
+        searched(store, places)
+        work = Details(store, lambda: SerpBaseSource(base_url, "benchmark", concurrency=IN_FLIGHT))
+        answers = []
+        fetch_s = seconds(lambda: answers.append(work.fetch()))
+        publish_s = seconds(lambda: work.publish(answers[0]))
+        return fetch_s, publish_s
+
+
+async def _bare(base_url: str, places: int) -> None:
+    """The same requests over aiohttp alone, every answer parsed and forgotten."""
+    waiting = iter([json.dumps(dict(request.params)).encode() for request in detail.requests(found(places))])
+    connector = aiohttp.TCPConnector(limit=IN_FLIGHT)
+    async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as workers:
+
+        async def work() -> None:
+            for body in waiting:
+                async with session.post(f"{base_url}/google/maps/detail", data=body) as response:
+                    json.loads(await response.read())
+
+        for _ in range(IN_FLIGHT):
+            workers.create_task(work())

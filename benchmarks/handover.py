@@ -1,0 +1,151 @@
+"""From the end of one job's body to the start of the next, in the executor the template ships, beside stock Dagster.
+
+Four jobs in a chain with bodies that do next to nothing, on an instance that keeps its history in SQLite files. Three
+graphs: the collection's, four stock assets, and four stock assets that report as many checks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from benchmarks.measuring import Figure, interleaved, ratio, workplace
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS, collection_asset, graph_of
+from collection_pipeline.engine.checks import Volume
+from collection_pipeline.engine.datasets import Column, Dataset
+from collection_pipeline.engine.edges import Edge
+from collection_pipeline.engine.job import Input, JobContext, Losses, Part
+from collection_pipeline.resources import collection
+from collection_pipeline.settings import Settings
+
+NAMES = ("first", "second", "third", "fourth")
+CHECKS = ("schema", "unique_key", "volume", "degraded_inputs", "omitted_inputs")
+
+stamps: list[float] = []
+"""When bodies began and ended, in turn."""
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """The three graphs in turn, each time a run of its own."""
+    with workplace() as environ:
+        home = Path(environ["DAGSTER_HOME"])
+        home.mkdir()
+        (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+        ours = _collection_assets()
+        made = dataclasses.replace(collection(graph_of(ours), Settings.load(environ)), datasets=_DATASETS)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            run_ids = (f"2026-11-29.{number}" for number in count(2))
+
+            def run(assets: list[dg.AssetsDefinition], **resources: object) -> tuple[float, float]:
+                return _run(instance, assets, next(run_ids), resources)
+
+            graphs: dict[str, Callable[[], tuple[float, float]]] = {
+                "ours": lambda: run(ours, **{COLLECTION_RESOURCE: made}),
+                "stock": lambda assets=_stock_assets(()): run(assets),  # type: ignore[misc]
+                "checked": lambda assets=_stock_assets(CHECKS): run(assets),  # type: ignore[misc]
+            }
+            interleaved(1, **graphs)  # the first time everything is loaded and compiled
+            taken = interleaved(3 if quick else 10, **graphs)
+    between = {name: [pause for pause, _ in runs] for name, runs in taken.items()}
+    whole = {name: [run_s for _, run_s in runs] for name, runs in taken.items()}
+    value, note = ratio(between["ours"], between["stock"])
+    yield Figure("hand-over, of four stock assets", value, "x", at_most=1.2, note=note)
+    value, note = ratio(between["ours"], between["checked"])
+    yield Figure("hand-over, of four stock assets with as many checks", value, "x", note=note)
+    value, note = ratio(whole["ours"], whole["stock"])
+    yield Figure("the whole Dagster run, of four stock assets", value, "x", note=note)
+    for name, words in {"ours": "ours", "stock": "stock", "checked": "stock with checks"}.items():
+        yield Figure(f"hand-over, {words}", min(between[name]) * 1e3, "ms")
+
+
+def _run(
+    instance: dg.DagsterInstance, assets: list[dg.AssetsDefinition], run_id: str, resources: dict[str, object]
+) -> tuple[float, float]:
+    """Seconds of the mean hand-over, and of the whole run."""
+    instance.add_dynamic_partitions(RUNS.name, [run_id])
+    stamps.clear()
+    started = time.perf_counter()
+    done = dg.materialize(
+        assets,
+        partition_key=run_id,
+        instance=instance,
+        resources=resources,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+    whole_s = time.perf_counter() - started
+    assert done.success
+    assert len(stamps) == 2 * len(NAMES)
+    pauses = [after - before for before, after in list(pairwise(stamps))[1::2]]
+    return sum(pauses) / len(pauses), whole_s
+
+
+_DATASETS = {
+    name: Dataset(name, (Column("place", "text", "place"), Column("rank", "integer", "rank")), key=("place",))
+    for name in NAMES
+}
+
+
+def _rows() -> pd.DataFrame:
+    return pd.DataFrame({"place": pd.Series(["a", "b"], dtype="str"), "rank": pd.Series([1, 2], dtype="Int64")})
+
+
+def _collection_assets() -> list[dg.AssetsDefinition]:
+    assets = []
+    for before, name in zip((None, *NAMES), NAMES, strict=False):
+        edges = [] if before is None else [Edge(before, policy="hard", on_rerun="follow", why="speed")]
+        body = _body(before)
+        body.__name__ = name
+        decorate = collection_asset(dataset=_DATASETS[name], edges=edges, checks=[Volume()])
+        assets.append(decorate(body))
+    return assets
+
+
+def _body(upstream: str | None) -> Callable[..., Any]:
+    def first(job: JobContext) -> Part:
+        """Begins."""
+        stamps.append(time.perf_counter())
+        rows = _rows()
+        stamps.append(time.perf_counter())
+        return rows, Losses()
+
+    if upstream is None:
+        return first
+    namespace: dict[str, Any] = {"work": _later, "Input": Input}
+    exec(f"def later(job, {upstream}):\n    'Goes on.'\n    return work({upstream})", namespace)  # noqa: S102 - the decorator reads argument names
+    later: Callable[..., Any] = namespace["later"]
+    return later
+
+
+def _later(upstream: Input) -> Part:
+    stamps.append(time.perf_counter())
+    rows = upstream.frame()
+    stamps.append(time.perf_counter())
+    return rows, Losses()
+
+
+def _stock_assets(checks: tuple[str, ...]) -> list[dg.AssetsDefinition]:
+    return [_stock_asset(name, before, checks) for before, name in zip((None, *NAMES), NAMES, strict=False)]
+
+
+def _stock_asset(name: str, before: str | None, checks: tuple[str, ...]) -> dg.AssetsDefinition:
+    @dg.asset(
+        name=name,
+        deps=[] if before is None else [before],
+        partitions_def=RUNS,
+        check_specs=[dg.AssetCheckSpec(check, asset=name) for check in checks],
+    )
+    def work() -> dg.MaterializeResult:
+        stamps.append(time.perf_counter())
+        rows = _rows()
+        stamps.append(time.perf_counter())
+        results = [dg.AssetCheckResult(passed=True, check_name=check) for check in checks]
+        return dg.MaterializeResult(metadata={"dagster/row_count": len(rows)}, check_results=results)
+
+    return work

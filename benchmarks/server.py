@@ -1,0 +1,95 @@
+"""A server that answers every POST with one detail page after a fixed time: as little as HTTP allows, in its own process.
+
+The answer is made once; only the feature_id and a request_id are filled in, so that the server is never the bottleneck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from benchmarks.measuring import python
+
+_FEATURE_ID = re.compile(rb'"feature_id": ?"([^"]+)"')
+_LENGTH = re.compile(rb"content-length: ?(\d+)", re.IGNORECASE)
+
+_PLACE = {
+    "name": "Jade Leaf Tea House",
+    "place_id": "ChIJ7csDcMKxe0gR87JEKuY9OZs",
+    "rating": 4.6,
+    "review_count": 128,
+    "types": ["Tea house", "Cafe"],
+    "address": "1 Example Street, Exampleton EX1 1EX",
+    "phone_international": "+44 20 7946 0000",
+    "website": "https://jade.example/",
+    "google_maps_url": "https://www.google.com/maps?ftid=0x0:0x0",
+    "latitude": 51.5,
+    "longitude": -0.12,
+    "description": "Tea by the pot, cake by the slice.",
+    "hours": {day: "09:00-17:00" for day in ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")},
+    "open_status": {"text": "Open until 17:00"},
+    "attributes": [{"name": f"attribute {number}", "value": "yes"} for number in range(12)],
+}
+_ENVELOPE = {"status": 0, "elapsed_ms": 50, "credits_charged": 2, "search_type": "maps_detail"}
+_ANSWER = json.dumps({**_ENVELOPE, "request_id": "%(request)s", "place": {**_PLACE, "feature_id": "%(feature)s"}})
+_BEFORE, _BETWEEN, _AFTER = (part.encode() for part in re.split(r"%\(\w+\)s", _ANSWER))
+
+
+class _Connection(asyncio.Protocol):
+    numbers = count()
+
+    def __init__(self, latency_s: float) -> None:
+        self._latency_s = latency_s
+        self._unread = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += data
+        while (end := self._unread.find(b"\r\n\r\n")) >= 0:
+            head = self._unread[:end]
+            length = _LENGTH.search(head)
+            whole = end + 4 + (int(length[1]) if length else 0)
+            if len(self._unread) < whole:
+                return
+            body, self._unread = self._unread[end + 4 : whole], self._unread[whole:]
+            asyncio.get_running_loop().call_later(self._latency_s, self._answer, body)
+
+    def _answer(self, asked: bytes) -> None:
+        feature_id = _FEATURE_ID.search(asked)
+        request_id = b"bench-%d" % next(self.numbers)
+        body = b"".join((_BEFORE, request_id, _BETWEEN, feature_id[1] if feature_id else b"", _AFTER))
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self._transport.write(head + body)
+
+
+async def _serve(latency_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(latency_s), "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await loop.run_in_executor(None, sys.stdin.read)  # until whoever started it goes
+
+
+@contextmanager
+def serving(latency_s: float) -> Iterator[str]:
+    """Run the server in its own process; yields its base URL."""
+    command = python("-m", __name__, str(latency_s))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.stdin.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(float(sys.argv[1])))
