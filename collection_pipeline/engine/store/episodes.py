@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal
 
@@ -23,9 +23,9 @@ class Episode:
     text: str
     opened_run: str
     last_run: str
-    count: int
+    run_count: int
     opened_at: datetime
-    delivered_at: datetime | None
+    delivered: bool
     delivery_error: str | None
 
 
@@ -43,24 +43,12 @@ class Transition:
 class Episodes(StorePart):
     """Keeping track of what was announced."""
 
-    def open_episodes(self) -> list[Episode]:
-        """What is bad now, oldest first."""
-        query = sa.select(alerts).where(alerts.c.healed_at.is_(None)).order_by(alerts.c.alert_id)
+    def open_episodes(self) -> dict[str, Episode]:
+        """What is bad now, by key, oldest first."""
+        columns = [getattr(alerts.c, field.name) for field in fields(Episode)]
         with self._database.read() as connection:
-            return [
-                Episode(
-                    row.alert_id,
-                    row.key,
-                    row.text,
-                    row.opened_run,
-                    row.last_run,
-                    row.run_count,
-                    row.opened_at,
-                    row.delivered_at,
-                    row.delivery_error,
-                )
-                for row in connection.execute(query)
-            ]
+            rows = connection.execute(sa.select(*columns).where(alerts.c.healed_at.is_(None))).all()
+        return {row.key: Episode(*row) for row in sorted(rows, key=lambda row: row.episode_id)}
 
     def episode_transitions(
         self, run_id: str, bad: Mapping[str, str], good: Collection[str], now: datetime
@@ -92,9 +80,9 @@ class Episodes(StorePart):
                     transitions.append(_heal(connection, run, known[key], now))
             return transitions
 
-    def mark_delivered(self, transition: Transition, now: datetime) -> None:
+    def mark_delivered(self, transition: Transition) -> None:
         """Note that the message went out."""
-        self._mark(transition, delivered_at=now, delivery_error=None)
+        self._mark(transition, delivered=True, delivery_error=None)
 
     def mark_undelivered(self, transition: Transition, problem: str) -> None:
         """Note that it did not, and why."""
@@ -102,7 +90,7 @@ class Episodes(StorePart):
 
     def _mark(self, transition: Transition, **values: Any) -> None:
         with self._database.write() as connection:
-            same = alerts.c.alert_id == transition.episode_id
+            same = alerts.c.episode_id == transition.episode_id
             connection.execute(alerts.update().where(same).values(**values))
 
     def _open(
@@ -112,24 +100,24 @@ class Episodes(StorePart):
             key=key, text=text, opened_run=run.run_id, run_count=1, opened_at=now, **_last(run)
         )
         # Two runs may report the same key at the same moment; one of them opens the episode.
-        episode_id = connection.execute(insert.returning(alerts.c.alert_id)).scalar()
+        episode_id = connection.execute(insert.returning(alerts.c.episode_id)).scalar()
         return [] if episode_id is None else [Transition(episode_id, key, "opened", f"Alert: {key}", text)]
 
 
 def _heal(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any], now: datetime) -> Transition:
-    healed = alerts.update().where(alerts.c.alert_id == row.alert_id)
-    values = {"healed_at": now, "healed_run": run.run_id, "delivered_at": None, "delivery_error": None}
+    healed = alerts.update().where(alerts.c.episode_id == row.episode_id)
+    values = {"healed_at": now, "healed_run": run.run_id, "delivered": False, "delivery_error": None}
     connection.execute(healed.values(**values))
     runs_hit = "1 run" if row.run_count == 1 else f"{row.run_count} runs"
     text = (
         f"{row.key} is over: run {run.run_id} is fine. Since {row.opened_at:%Y-%m-%d %H:%M} UTC it hit {runs_hit},"
         f" first {row.opened_run}: {row.text}"
     )
-    return Transition(row.alert_id, row.key, "healed", f"Over: {row.key}", text)
+    return Transition(row.episode_id, row.key, "healed", f"Over: {row.key}", text)
 
 
 def _count(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any]) -> None:
-    counted = alerts.update().where(alerts.c.alert_id == row.alert_id)
+    counted = alerts.update().where(alerts.c.episode_id == row.episode_id)
     connection.execute(counted.values(run_count=alerts.c.run_count + 1, **_last(run)))
 
 

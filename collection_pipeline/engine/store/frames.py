@@ -57,31 +57,42 @@ def to_frame(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
 
 
 def _column_to_arrow(series: pd.Series, column: Column, dataset: Dataset) -> pa.Array:
-    wanted = ARROW[column.kind]
-    where = f"Column {column.name} of {dataset.name}"
-    if column.kind == "instant" and _is_naive(series):
-        raise FrameError(f"{where} has instants without a time zone; make them aware.")
+    where, wanted = f"Column {column.name} of {dataset.name}", ARROW[column.kind]
     try:
-        array = pa.Array.from_pandas(series, type=wanted)
+        # Without the wanted type: Arrow would make 1 of 1.5 and text of numbers without a word.
+        array = pa.Array.from_pandas(series)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        if array.type != wanted:
-            array = array.cast(wanted)
+        if array.null_count < len(array) and not _fits(array.type, column.kind):
+            raise FrameError(f"{where} has values that are no {column.kind}, but {array.type}.")
+        array = array.cast(wanted) if array.null_count < len(array) else pa.nulls(len(array), wanted)
     except UnicodeEncodeError as error:
         raise FrameError(f"{where} has text with a lone surrogate, which no database stores.") from error
-    except (pa.ArrowException, OverflowError, TypeError) as error:
+    except (pa.ArrowException, OverflowError) as error:
         raise FrameError(f"{where} has values that are no {column.kind}: {error}") from error
+    if pa.types.is_timestamp(wanted) and series.dtype == object and _has_naive(series):
+        raise FrameError(f"{where} has instants without a time zone; make them aware.")
     if pa.types.is_large_string(wanted) and pc.any(pc.match_substring(array, "\0")).as_py():
         raise FrameError(f"{where} has text with a NUL character (U+0000), which PostgreSQL does not store.")
     return array
 
 
-def _is_naive(series: pd.Series) -> bool:
-    if isinstance(series.dtype, pd.DatetimeTZDtype):
-        return False
-    if series.dtype == object:
-        return any(getattr(value, "tzinfo", 0) is None for value in series.dropna())
-    return bool(series.notna().any())
+def _fits(found: pa.DataType, kind: Kind) -> bool:
+    match kind:
+        case "text" | "json":
+            return pa.types.is_string(found) or pa.types.is_large_string(found)
+        case "integer":
+            return pa.types.is_integer(found)
+        case "number":
+            return pa.types.is_floating(found) or pa.types.is_integer(found)
+        case "boolean":
+            return pa.types.is_boolean(found)
+        case "instant":
+            return pa.types.is_timestamp(found) and found.tz is not None
+
+
+def _has_naive(series: pd.Series) -> bool:
+    return any(value.tzinfo is None for value in series.dropna())
 
 
 class ContentHash:

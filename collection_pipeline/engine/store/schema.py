@@ -80,6 +80,7 @@ runs = sa.Table(
 sa.Index(
     "ix_runs_open",
     runs.c.moment,
+    runs.c.suffix,
     sqlite_where=runs.c.settled_at.is_(None),
     postgresql_where=runs.c.settled_at.is_(None),
 )
@@ -117,9 +118,13 @@ jobs = sa.Table(
 sa.Index(
     "ix_jobs_running",
     jobs.c.run_id,
+    jobs.c.job_id,
     sqlite_where=jobs.c.outcome == "running",
     postgresql_where=jobs.c.outcome == "running",
 )
+
+# SQLite takes a partial index only for the very words of the query, and SQLAlchemy says "is_current = 1" there.
+_IS_CURRENT: dict[str, Any] = {"sqlite_where": sa.text("is_current = 1"), "postgresql_where": sa.text("is_current")}
 
 artifacts = sa.Table(
     "artifacts",
@@ -159,8 +164,7 @@ sa.Index(
     artifacts.c.run_id,
     artifacts.c.job_id,
     unique=True,
-    sqlite_where=artifacts.c.is_current,
-    postgresql_where=artifacts.c.is_current,
+    **_IS_CURRENT,
 )
 sa.Index(
     "ix_artifacts_fallback",
@@ -168,16 +172,14 @@ sa.Index(
     artifacts.c.as_of,
     artifacts.c.moment,
     artifacts.c.suffix,
-    sqlite_where=artifacts.c.is_current,
-    postgresql_where=artifacts.c.is_current,
+    **_IS_CURRENT,
 )
 sa.Index(
     "ix_artifacts_order",
     artifacts.c.job_id,
     artifacts.c.moment,
     artifacts.c.suffix,
-    sqlite_where=artifacts.c.is_current,
-    postgresql_where=artifacts.c.is_current,
+    **_IS_CURRENT,
 )
 
 artifact_inputs = sa.Table(
@@ -250,7 +252,7 @@ removals = sa.Table(
 alerts = sa.Table(
     "alerts",
     metadata,
-    sa.Column("alert_id", _Id, primary_key=True),
+    sa.Column("episode_id", _Id, primary_key=True),
     sa.Column("key", sa.Text, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("opened_run", sa.Text, nullable=False),
@@ -262,7 +264,7 @@ alerts = sa.Table(
     sa.Column("healed_at", Instant),
     sa.Column("healed_run", sa.Text),
     # Of the last announcement, opening or healing.
-    sa.Column("delivered_at", Instant),
+    sa.Column("delivered", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("delivery_error", sa.Text),
 )
 sa.Index(
