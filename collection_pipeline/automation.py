@@ -1,4 +1,4 @@
-"""What starts runs: the job, the schedule that opens the day's run, and the sensor that acts on the planner's decisions."""
+"""What starts runs: the job, the schedule that opens the day's run, and the sensor that acts on the plan."""
 
 # No `from __future__ import annotations`: Dagster reads the type of `context` from the function itself.
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def propagation_sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """Acts on the planner's decisions in every open run: recovery, failure, lateness, follow. Costs nothing when none is."""
+    """Acts on the planner's decisions in open runs: recovery, failure, lateness, follow. Costs nothing when none is."""
     from collection_pipeline.engine.sensing import watch  # SQLAlchemy: only when a tick runs
 
     yield from watch(context.instance, getattr(context.resources, COLLECTION_RESOURCE))

@@ -49,7 +49,7 @@ def now() -> datetime:
 
 def open_store(settings: Settings) -> Store:
     """The artifact store at COLLECTION_DATABASE_URL."""
-    from collection_pipeline.engine.store import Store, Transition
+    from collection_pipeline.engine.store import Store
 
     return Store.open(settings.database_url.get_secret_value())
 
@@ -100,4 +100,4 @@ def send_alerts(settings: Settings, store: Store, transitions: Sequence[Transiti
     """Alerts to the channels of ALERT_URLS, or to the log."""
     from collection_pipeline.engine.alerts import send
 
-    send(store, transitions, settings.alert_channels, now())
+    send(store, transitions, settings.alert_channels)

@@ -1,10 +1,9 @@
-"""Alerts go out through apprise, or to the log without it. A channel that fails never fails a job, and is itself visible."""
+"""Alerts go out through apprise, or to the log. A channel that fails never fails a job, and is itself visible."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime
 
 import apprise
 
@@ -13,7 +12,7 @@ from collection_pipeline.engine.store import Store, Transition
 log = logging.getLogger("collection_pipeline.alerts")
 
 
-def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str], now: datetime) -> None:
+def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -> None:
     """Announce episodes that opened or healed, one message each, and record what became of it. Never raises."""
     for transition in transitions:
         log.warning("%s", transition.text)
@@ -21,7 +20,7 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str], n
             continue
         problem = _deliver(transition, urls)
         if problem is None:
-            store.mark_delivered(transition, now)
+            store.mark_delivered(transition)
         else:
             log.error("The alert %s was not delivered: %s Check ALERT_URLS.", transition.key, problem)
             store.mark_undelivered(transition, problem)
@@ -34,7 +33,7 @@ def _deliver(transition: Transition, urls: Sequence[str]) -> str | None:
         unusable = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
         # Plain text, so that a channel's own markup stays inert in whatever a source said.
         taken = channels.notify(transition.text, title=transition.title, body_format=apprise.NotifyFormat.TEXT)
-    except Exception as error:  # a plug-in of any service, with any failure: the job must not notice
+    except Exception as error:  # noqa: BLE001 - a plug-in of any service, with any failure: the job must not notice
         return f"a channel raised {type(error).__name__}."
     if unusable:
         return f"address {', '.join(map(str, unusable))} of ALERT_URLS is not one that apprise knows."

@@ -20,7 +20,7 @@ from collection_pipeline.engine.graph import Deadline, Graph, GraphError, Job, S
 RUN_ID = "run_id"
 
 RUNS = dg.DynamicPartitionsDefinition(name=RUN_ID)
-"""Every asset is partitioned by run_id; the schedule, the sensor and `collect` add keys, and so may a person in the UI."""
+"""Every asset is partitioned by run_id; the schedule and `collect` add keys, and so may a person in the UI."""
 
 GROUP = "collection"
 
@@ -53,7 +53,7 @@ def collection_asset(
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Make an asset of a function `(job, **inputs) -> DataFrame | iterable of DataFrames | Product`.
 
-    Its name is the job_id, its docstring the description. `inputs` are named like the upstreams; an input of an optional
+    Its name is the job_id, its docstring the description. `inputs` are named like the upstreams; that of an optional
     edge may be None. A `time_window` freshness policy is the shelf life of its artifacts, a `cron` one its deadline.
     Raises `GraphError` when arguments and edges do not match.
     """
@@ -102,8 +102,8 @@ def _job_of(spec: dg.AssetSpec) -> Job:
         answers = dep.metadata or {}
         if not answers.keys() >= _EDGE_FIELDS:
             raise GraphError(
-                f"{spec.key.to_user_string()} depends on {dep.asset_key.to_user_string()} without policy, on_rerun and why."
-                " Declare the edge in collection_asset(edges=…)."
+                f"{spec.key.to_user_string()} depends on {dep.asset_key.to_user_string()} without policy, on_rerun and"
+                " why. Declare the edge in collection_asset(edges=…)."
             )
         edges.append(Edge(dep.asset_key.to_user_string(), **{name: answers[name] for name in _EDGE_FIELDS}))
     shelf_life, deadline = _freshness(spec.freshness_policy)

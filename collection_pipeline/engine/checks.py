@@ -57,18 +57,36 @@ class StagedRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What the attempt knows beside its rows.
-
-    `requested`, `answered`, `not_found` and `missing` count paid calls; `usual_rows` are the row counts of the last
-    usable artifacts of earlier runs, newest first; `schema_errors` are messages about rows that break the data set's
-    description; `degraded` and `omitted` are one line per input that is older than the run or left out.
-    """
+class CallCounts:
+    """How an attempt's paid calls ended. What does not exist at the source is neither answered nor missing."""
 
     requested: int = 0
     answered: int = 0
     not_found: int = 0
     missing: int = 0
+
+    @property
+    def wanted(self) -> int:
+        """Calls that could be answered."""
+        return self.requested - self.not_found
+
+    @property
+    def share(self) -> float:
+        """Answered calls over those that could be, 0 to 1; 1 when there was nothing to ask."""
+        return self.answered / self.wanted if self.wanted else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What checks judge by: the staged rows, and what the attempt knows beside them.
+
+    `usual_rows` are the row counts of the last usable artifacts of earlier runs, newest first; `schema_errors` messages
+    about rows that break the data set's description; `degraded` and `omitted` one line per input that is older than the
+    run or left out.
+    """
+
+    staged: StagedRows
+    calls: CallCounts = CallCounts()
     usual_rows: Sequence[int] = ()
     schema_errors: Sequence[str] = ()
     degraded: Sequence[str] = ()
@@ -84,7 +102,7 @@ class Check(Protocol):
     def description(self) -> str: ...
     @property
     def blocking(self) -> bool: ...
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome: ...
+    def evaluate(self, evidence: Evidence) -> CheckOutcome: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +120,11 @@ class Present:
     def description(self) -> str:
         return f"At least one row has a {self.column}."
 
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        count = staged.row_count - staged.nulls()[self.column]
-        said = f"{count} of {staged.row_count} rows have a {self.column}"
-        return CheckOutcome(self.name, count > 0, "hard", said, {"rows": staged.row_count, "present": count})
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        rows = evidence.staged.row_count
+        count = rows - evidence.staged.nulls()[self.column]
+        said = f"{count} of {rows} rows have a {self.column}"
+        return CheckOutcome(self.name, count > 0, "hard", said, {"rows": rows, "present": count})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +139,8 @@ class UniqueKey:
     def description(self) -> str:
         return f"No two rows share ({', '.join(self.columns)})."
 
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        repeated = staged.duplicates(self.columns)
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        repeated = evidence.staged.duplicates(self.columns)
         return CheckOutcome(
             self.name, repeated == 0, "hard", f"{repeated} rows repeat an earlier key", {"duplicates": repeated}
         )
@@ -135,9 +154,9 @@ class Schema:
     description: str = field(default="Every row has the described columns, types and required values.", init=False)
     blocking: bool = field(default=True, init=False)
 
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        errors = facts.schema_errors
-        said = "; ".join(errors[:5]) if errors else f"{staged.row_count} rows as described"
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        errors = evidence.schema_errors
+        said = "; ".join(errors[:5]) if errors else f"{evidence.staged.row_count} rows as described"
         return CheckOutcome(self.name, not errors, "hard", said, {"errors": len(errors)})
 
 
@@ -157,29 +176,28 @@ class Coverage:
     def description(self) -> str:
         return f"Share of calls answered: fails under {self.hard:.0%}, warns under {self.soft:.0%}."
 
-    def share(self, facts: Facts) -> float:
-        """Answered calls over those that could be answered, 0 to 1; 1 when there was nothing to ask."""
-        wanted = facts.requested - facts.not_found
-        return facts.answered / wanted if wanted else 1.0
-
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        share = self.share(facts)
-        wanted = facts.requested - facts.not_found
-        said = f"{facts.answered} of {wanted} calls answered ({share:.1%}), {facts.missing} missing"
-        if facts.not_found:
-            said += f"; {facts.not_found} do not exist at the source"
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        calls = evidence.calls
+        said = f"{calls.answered} of {calls.wanted} calls answered ({calls.share:.1%}), {calls.missing} missing"
+        if calls.not_found:
+            said += f"; {calls.not_found} do not exist at the source"
         return CheckOutcome(
             self.name,
-            share >= self.soft,
-            "hard" if share < self.hard else "soft",
+            calls.share >= self.soft,
+            "hard" if calls.share < self.hard else "soft",
             said,
-            {"coverage": share, "answered": facts.answered, "missing": facts.missing, "not_found": facts.not_found},
+            {
+                "coverage": calls.share,
+                "answered": calls.answered,
+                "missing": calls.missing,
+                "not_found": calls.not_found,
+            },
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """An artifact much smaller than usual is suspicious: a floor in rows, and one relative to the median of the last runs.
+    """An artifact much smaller than usual is suspicious: a floor in rows, and one relative to the last runs' median.
 
     `min_share` is measured against the median of the last runs' row counts (0 to 1, None: not compared).
     """
@@ -198,15 +216,14 @@ class Volume:
         relative = "" if self.min_share is None else f" and {self.min_share:.0%} of the usual number"
         return f"At least {self.min_rows} rows{relative}."
 
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        usual = median(facts.usual_rows) if facts.usual_rows and self.min_share is not None else 0.0
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        usual = median(evidence.usual_rows) if evidence.usual_rows and self.min_share is not None else 0.0
         floor = max(float(self.min_rows), usual * (self.min_share or 0.0))
-        said = f"{staged.row_count} rows, at least {floor:g} expected"
+        rows = evidence.staged.row_count
+        said = f"{rows} rows, at least {floor:g} expected"
         if usual:
             said += f" (usual: {usual:g})"
-        return CheckOutcome(
-            self.name, staged.row_count >= floor, self.severity, said, {"rows": staged.row_count, "usual": usual}
-        )
+        return CheckOutcome(self.name, rows >= floor, self.severity, said, {"rows": rows, "usual": usual})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,23 +232,23 @@ class _Said:
 
     name: str
     description: str
-    lines: Callable[[Facts], Sequence[str]]
+    lines: Callable[[Evidence], Sequence[str]]
     otherwise: str
     blocking: bool = field(default=False, init=False)
 
-    def evaluate(self, staged: StagedRows, facts: Facts) -> CheckOutcome:
-        lines = self.lines(facts)
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        lines = self.lines(evidence)
         return CheckOutcome(self.name, not lines, "soft", "; ".join(lines) or self.otherwise, {"inputs": len(lines)})
 
 
 DEGRADED_INPUTS: Check = _Said(
-    "degraded_inputs", "Every input is of this run.", lambda facts: facts.degraded, "every input is of this run"
+    "degraded_inputs", "Every input is of this run.", lambda evidence: evidence.degraded, "every input is of this run"
 )
 OMITTED_INPUTS: Check = _Said(
-    "omitted_inputs", "No input was left out.", lambda facts: facts.omitted, "no input was left out"
+    "omitted_inputs", "No input was left out.", lambda evidence: evidence.omitted, "no input was left out"
 )
 
 
-def audit(checks: Sequence[Check], staged: StagedRows, facts: Facts) -> list[CheckOutcome]:
-    """Every check's verdict on the staged rows, in the order declared."""
-    return [check.evaluate(staged, facts) for check in checks]
+def audit(checks: Sequence[Check], evidence: Evidence) -> list[CheckOutcome]:
+    """Every check's verdict, in the order declared."""
+    return [check.evaluate(evidence) for check in checks]

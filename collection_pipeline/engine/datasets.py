@@ -1,4 +1,4 @@
-"""How a data set is described: once, and from that description come its table, its data frame types and its schema check."""
+"""How a data set is described: once, and its table, its data frame types and its schema check follow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `volatile` columns (request ids, fetch times) are stored but are not content: they do not enter the hash."""
+    """One column. A `volatile` one (request id, fetch time) is stored but is no content: it does not enter the hash."""
 
     name: str
     kind: Kind

@@ -37,8 +37,9 @@ def materialization(
 ) -> dg.MaterializeResult[Any]:
     """The version as Dagster's catalogue shows it.
 
-    Dagster stamps the same partition's newest upstream version as input, whatever the body read, and would call a report
-    on yesterday's data fresh. The tags say what was really read; they are no documented contract, so a test watches them.
+    Dagster stamps the same partition's newest upstream version as input, whatever the body read, and would call a
+    report on yesterday's data fresh. The tags say what was really read; they are no documented contract, so a test
+    watches them.
     """
     artifact, manifest = published.artifact, published.manifest
     metadata: dict[str, Any] = {
@@ -112,4 +113,4 @@ def _cell(value: Any) -> str:
 _MARKUP = frozenset("\\`*_{}[]()<>#+-!|&~:/@\"'=") | {
     chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
-"""Characters with a meaning in markdown or HTML, those that make a link of a bare address, and bidirectional overrides."""
+"""Characters that mean something in markdown or HTML, make a link of a bare address, or turn the direction of text."""

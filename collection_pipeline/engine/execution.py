@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NoReturn
 
@@ -13,7 +13,7 @@ import dagster as dg
 import pandas as pd
 
 from collection_pipeline.engine.asset import COLLECTION_RESOURCE, Declaration
-from collection_pipeline.engine.checks import COVERAGE, CheckOutcome, StagedRows, audit
+from collection_pipeline.engine.checks import COVERAGE, CheckOutcome, Evidence, StagedRows, audit
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.events import PICTURE, check_results, materialization
@@ -59,7 +59,7 @@ def execute(context: dg.AssetExecutionContext, declaration: Declaration) -> Iter
     work = _Work(declaration, collection, attempt, may_retry)
     try:
         published = work.publish()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever ends the attempt, the state table says so
         _give_up(context, collection, attempt, error, may_retry)
     advance(collection, context.instance, attempt.run_id)
     yield from check_results(published)
@@ -180,17 +180,18 @@ class _Work:
             yield rows
 
     def _audit(self, calls: PaidCalls, usual_rows: Sequence[int], staged: StagedRows) -> Sequence[CheckOutcome]:
-        facts = replace(
-            calls.facts(),
+        evidence = Evidence(
+            staged,
+            calls.counts,
             usual_rows=usual_rows,
             schema_errors=self.schema_errors,
             degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs),
             omitted=omitted_inputs(self.attempt.inputs),
         )
-        outcomes = audit(self.declaration.checks, staged, facts)
+        outcomes = audit(self.declaration.checks, evidence)
         if self.may_retry and calls.retryable and any(each.rejects and each.name == COVERAGE for each in outcomes):
             # Rolls the staged rows back: the next try buys only what is missing.
-            raise TransientSourceError(too_little_text(facts))
+            raise TransientSourceError(too_little_text(calls.counts))
         return outcomes
 
     def _manifest(self, product: Product, calls: PaidCalls, version: int) -> Manifest:

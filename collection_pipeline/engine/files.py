@@ -1,4 +1,4 @@
-"""Files of an artifact (reports): written aside, then renamed, so that a version's folder is there whole or not at all."""
+"""Files of an artifact (reports): written aside, then renamed, so that a version's folder is whole or not there."""
 
 from __future__ import annotations
 

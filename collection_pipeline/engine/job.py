@@ -41,9 +41,9 @@ class Input:
 class JobContext:
     """The run and job that a body works for.
 
-    `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC). `lineage` is all that
-    the inputs stand on, upstreams first; `missing` says why an input is missing ("" if it is not); `notes` are lines for
-    readers about inputs that are older than the run or left out.
+    `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC). `lineage` is all
+    that the inputs stand on, upstreams first; `missing` says why an input is missing ("" if it is not); `notes` are
+    lines for readers about inputs that are older than the run or left out.
     """
 
     run_id: str
@@ -58,7 +58,7 @@ class JobContext:
     notes: Sequence[str]
     missing: Callable[[str], str]
     previous: Callable[[Dataset], Input | None]
-    """The newest usable artifact of a data set's job in an earlier run, for what changed since; None in the first run."""
+    """The newest usable artifact of a data set's job in an earlier run, to compare with; None in the first run."""
 
     def fetch(self, requests: Iterable[ApiRequest]) -> Answers:
         """Buy the answers to `requests`, reusing what unfinished attempts of this job already paid for."""

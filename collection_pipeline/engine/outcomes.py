@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from collection_pipeline.engine.checks import CheckOutcome, Facts
+from collection_pipeline.engine.checks import CallCounts, CheckOutcome
 from collection_pipeline.engine.state import Inputs
 
 PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."
@@ -37,15 +37,16 @@ def rejected_text(run_id: str, job_id: str, version: int, reason: str) -> str:
     )
 
 
-def too_little_text(facts: Facts) -> str:
+def too_little_text(calls: CallCounts) -> str:
     """Why an attempt with too few answers is tried again."""
-    return f"only {facts.answered} of {facts.requested - facts.not_found} calls were answered. {PAID_FOR_KEPT}"
+    return f"only {calls.answered} of {calls.wanted} calls were answered. {PAID_FOR_KEPT}"
 
 
 def degraded_inputs(run_id: str, inputs: Inputs) -> list[str]:
     """One line for each input that is older than the run."""
     return [
-        f"{artifact.job_id} of {artifact.run_id}, version {artifact.version}, data as of {artifact.as_of:%Y-%m-%d %H:%M} UTC"
+        f"{artifact.job_id} of {artifact.run_id}, version {artifact.version},"
+        f" data as of {artifact.as_of:%Y-%m-%d %H:%M} UTC"
         for artifact in inputs.values()
         if artifact is not None and (artifact.run_id != run_id or artifact.degraded)
     ]

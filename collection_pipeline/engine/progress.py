@@ -20,7 +20,7 @@ def advance(
 ) -> Explanation:
     """Decide the run and make it so in the state table: statuses, skips, settled or open; alert about what changed.
 
-    Should the run change in between, it is decided again. Writes nothing when the table already says what the plan says.
+    Should the run change meanwhile, it is decided again. Writes nothing when the table already says what the plan says.
     """
     found = standing(collection, run_id, planned)
     while not found.is_shown and not _show(collection, instance, found):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from collection_pipeline.engine.checks import Facts
+from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.store import Attempt as JobAttempt
 from collection_pipeline.engine.store import Store
 from collection_pipeline.sources.contract import (
@@ -86,10 +86,11 @@ class PaidCalls:
         self.lost.extend(batch.unanswered)
         return Answers(self.store, self.attempt, list(batch.asked.values()), batch.unanswered)
 
-    def facts(self) -> Facts:
-        """The counts that the checks judge."""
+    @property
+    def counts(self) -> CallCounts:
+        """How the calls ended, for the checks."""
         not_found = sum(1 for call in self.lost if call.kind == "not_found")
-        return Facts(
+        return CallCounts(
             requested=self.requested,
             answered=self.requested - len(self.lost),
             not_found=not_found,
@@ -195,11 +196,11 @@ class _Allowance:
             )
         self._reserved -= request.credits
 
-    def _reserve(self, credits: int) -> bool:
+    def _reserve(self, amount: int) -> bool:
         assert self._max_credits is not None
-        if not self._store.reserve(self._attempt.run_id, self._attempt.job_id, credits, self._max_credits):
+        if not self._store.reserve(self._attempt.run_id, self._attempt.job_id, amount, self._max_credits):
             return False
-        self._reserved += credits
+        self._reserved += amount
         return True
 
     def close(self) -> None:
