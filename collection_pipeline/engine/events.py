@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
+from collection_pipeline.engine.checks import COVERAGE
 from collection_pipeline.engine.store import Attempt, Published
 
 PICTURE = "picture.svg"
@@ -52,6 +53,9 @@ def materialization(
         "credits_reused": manifest.credits_reused,
         **manifest.metadata,
     }
+    coverage = next((check.metadata for check in published.checks if check.name == COVERAGE), None)
+    if coverage is not None:
+        metadata["coverage"] = coverage["coverage"]
     if isinstance(metadata.get(SUMMARY), str):
         metadata[SUMMARY] = dg.MarkdownMetadataValue(metadata[SUMMARY])
     if attempt.inputs:

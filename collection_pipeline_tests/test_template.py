@@ -1,0 +1,195 @@
+"""The template's own four assets against the emulator over real HTTP, on both databases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import sqlalchemy as sa
+
+from collection_pipeline.assets import ASSETS
+from collection_pipeline.automation import collection_job
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUN_ID, graph_of
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.store.database import Database
+from collection_pipeline.resources import collection
+from collection_pipeline.settings import settings
+
+RUN = "2026-11-29"
+QUERIES = """
+[[query]]
+q = "airports in Iceland"
+gl = "is"
+
+[[query]]
+q = "Reykjavik airport"
+gl = "is"
+"""
+KEPT = "SELECT feature_id, CAST(queries AS TEXT) AS queries FROM detail_pages"
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass
+class Template:
+    """The template's definitions on one database, executed in this process."""
+
+    work: Collection
+    instance: dg.DagsterInstance
+    database: Database
+
+    def materialize(self, run_id: str = RUN) -> dg.ExecuteInProcessResult:
+        self.instance.add_dynamic_partitions(RUN_ID, [run_id])
+        defs = dg.Definitions(
+            assets=ASSETS,
+            jobs=[collection_job],
+            resources={COLLECTION_RESOURCE: self.work},
+            executor=dg.in_process_executor,
+        )
+        return defs.resolve_job_def(collection_job.name).execute_in_process(
+            instance=self.instance, partition_key=run_id, run_config=QUIET, raise_on_error=False
+        )
+
+    def rows(self, statement: str, **values: object) -> list[sa.Row[tuple[object, ...]]]:
+        with self.database.read() as connection:
+            return list(connection.execute(sa.text(statement), values))
+
+    def statuses(self, run_id: str = RUN) -> dict[object, object]:
+        found = self.rows("SELECT job_id, status FROM jobs WHERE run_id = :run_id", run_id=run_id)
+        return {row[0]: row[1] for row in found}
+
+
+@pytest.fixture
+def template(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Template]:
+    (tmp_path / "queries.toml").write_text(QUERIES, encoding="utf-8")
+    monkeypatch.setenv("COLLECTION_QUERIES", str(tmp_path / "queries.toml"))
+    monkeypatch.setenv("COLLECTION_DATABASE_URL", database_url)
+    settings.cache_clear()
+    work = collection(graph_of(ASSETS), settings())
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = Template(work, instance, Database(database_url))
+        yield found
+    found.work.store.close()
+    found.database.close()
+
+
+def test_every_row_of_the_view_leads_to_the_call_that_bought_it(template: Template) -> None:
+    assert template.materialize().success
+
+    found = template.rows("SELECT * FROM search_results WHERE run_id = :run_id", run_id=RUN)
+    paid = {
+        (row.request_id, row.endpoint): row
+        for row in template.rows(
+            "SELECT request_id, endpoint, credits_charged, response FROM requests WHERE run_id = :run_id", run_id=RUN
+        )
+    }
+    assert found
+    for row in found:
+        call = paid[row.request_id, "maps_search"]
+        assert call.credits_charged == 2
+        answered = json.loads(bytes(call.response))
+        assert answered["request_id"] == row.request_id
+        assert row.feature_id in {place["feature_id"] for place in answered["places"]}
+
+
+def test_a_place_that_two_queries_find_is_bought_once_and_keeps_both(template: Template) -> None:
+    template.materialize()
+
+    twice = template.rows(
+        "SELECT feature_id FROM search_results WHERE run_id = :run_id GROUP BY feature_id HAVING count(*) = 2",
+        run_id=RUN,
+    )
+    bought = [
+        json.loads(row.params)["feature_id"]
+        for row in template.rows("SELECT params FROM requests WHERE endpoint = 'maps_detail'")
+    ]
+    kept = {row.feature_id: json.loads(row.queries) for row in template.rows(KEPT)}
+    assert twice
+    assert len(bought) == len(set(bought)) == len(kept)
+    assert all(len(kept[row.feature_id]) == 2 for row in twice)
+
+
+def test_the_report_is_a_page_a_table_and_a_workbook_and_says_what_it_stands_on(
+    template: Template, tmp_path: Path
+) -> None:
+    template.materialize()
+
+    folder = tmp_path / "data" / "reports" / RUN / "v1"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert {path.name for path in folder.iterdir()} == {"report.html", "places.csv", "places.xlsx", "picture.svg"}
+    assert page.index("data as of 2026-11-29 (today)") < page.index("数据截至 2026-11-29（今日）") < page.index("<h1")
+    assert "emulator (synthetic)" in page
+    request_id = template.rows("SELECT request_id FROM requests WHERE endpoint = 'maps_detail' ORDER BY id")[0][0]
+    assert str(request_id) in page
+
+
+def test_dagster_shows_rows_version_age_source_credits_inputs_and_the_picture(template: Template) -> None:
+    result = template.materialize()
+
+    shown = {
+        event.asset_key.to_user_string(): event.materialization.metadata
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None
+    }
+    details, report = shown["detail_pages"], shown["daily_report"]
+    count = template.rows("SELECT count(*) FROM detail_pages")[0][0]
+    assert details["dagster/row_count"].value == count
+    assert details["version"].value == 1
+    assert details["credits_charged"].value == 2 * int(str(count))
+    assert details["source"].value == "emulator (synthetic)"
+    assert details["coverage"].value == 1.0
+    assert [record.data["upstream"] for record in details["inputs"].records] == ["search_results"]
+    assert "data:image/svg+xml;base64," in report["picture"].value
+    assert {"report.html", "places.csv", "places.xlsx"} <= report.keys()
+
+
+def test_search_that_succeeds_with_nothing_found_fails_and_everything_behind_it_waits(
+    template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLECTION_EMULATOR_FAULTS", "maps_search=empty_result")
+    settings.cache_clear()
+    template.work = collection(graph_of(ASSETS), settings())
+
+    assert not template.materialize().success
+    assert template.statuses() == {
+        "search_results": "failed",
+        "detail_pages": "pending",
+        "news_mentions": "pending",
+        "daily_report": "pending",
+    }
+    assert template.rows("SELECT * FROM search_results") == []
+    assert template.rows("SELECT usable FROM artifacts WHERE job_id = 'search_results'") == [(False,)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("unauthorized", "unauthorized"),
+        ("out_of_credits", "insufficient credits"),
+        ("malformed_body", "0 of 2 calls answered"),
+        ("empty_result", "feature_id_present"),
+    ],
+)
+def test_a_fault_is_named_and_leaves_nothing_half_made(
+    template: Template, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
+) -> None:
+    monkeypatch.setenv("COLLECTION_EMULATOR_FAULTS", f"maps_search={fault}")
+    settings.cache_clear()
+    template.work = collection(graph_of(ASSETS), settings())
+
+    assert not template.materialize().success
+    (reason,) = template.rows("SELECT reason FROM jobs WHERE job_id = 'search_results'")[0]
+    assert words in str(reason)
+    assert template.rows("SELECT * FROM artifacts WHERE usable") == []
+
+
+def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_path: Path) -> None:
+    template.materialize("2026-11-28")
+    template.materialize("2026-11-29")
+
+    changes = {row[0] for row in template.rows("SELECT change FROM daily_report WHERE run_id = :r", r="2026-11-29")}
+    assert changes <= {"new", "up", "down", "same"}
+    assert "2026-11-28" in (tmp_path / "data/reports/2026-11-29/v1/report.html").read_text(encoding="utf-8")
