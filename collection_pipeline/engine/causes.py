@@ -16,7 +16,7 @@ class RootCause:
     """One thing that went wrong: which job, in what way, and the jobs on the way from it to those it holds up.
 
     `key` names its episode. `continues` are the episodes it belongs to if one of them is open: late that turns into
-    failed, or lateness that moves on from search to details, is the same trouble and does not page twice.
+    failed, or lateness that moves on from search to details and news, is the same trouble and does not page twice.
     """
 
     kind: CauseKind
@@ -75,9 +75,19 @@ def _late_causes(plan: Plan) -> list[RootCause]:
     causes = []
     for root, upstreams in by_root.items():
         involved = dict.fromkeys((root, *upstreams))
-        continues = frozenset(f"{kind}:{job_id}" for kind in ("failed", "late") for job_id in involved)
+        above = _with_upstreams(plan, involved)
+        continues = frozenset(f"{kind}:{job_id}" for kind in ("failed", "late") for job_id in above)
         causes.append(RootCause("late", root, f"late:{upstreams[0]}", tuple(involved)[1:], continues))
     return causes
+
+
+def _with_upstreams(plan: Plan, job_ids: Collection[str]) -> set[str]:
+    """These jobs and everything that they stand on: what made search late makes the details late, and then the news."""
+    found = set(job_ids)
+    for job_id in reversed(tuple(plan.decisions)):
+        if job_id in found:
+            found.update(edge.edge.upstream for edge in plan.decisions[job_id].edges)
+    return found
 
 
 def _has_own(decision: Decision, edge: EdgeDecision) -> bool:
