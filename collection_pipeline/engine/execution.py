@@ -18,7 +18,7 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.events import PICTURE, check_results, materialization
 from collection_pipeline.engine.files import publish_files
-from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, gate
+from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, RefusedError, gate
 from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.job import Input, JobContext, Product
 from collection_pipeline.engine.launches import FETCH, FETCH_MISSING, is_automatic, is_over, this_process
@@ -31,7 +31,7 @@ from collection_pipeline.engine.outcomes import (
     rejection_reason,
     too_little_text,
 )
-from collection_pipeline.engine.progress import advance, release_abandoned
+from collection_pipeline.engine.progress import advance, release_abandoned, take_graph
 from collection_pipeline.engine.run_ids import RunId, RunIdError
 from collection_pipeline.engine.schemas import checked
 from collection_pipeline.engine.spending import PaidCalls
@@ -77,32 +77,44 @@ def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collecti
         run_id = RunId.parse(context.partition_key)
     except RunIdError as error:
         raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
-    store, graph, now = collection.store, collection.graph, collection.now()
-    store.open_run(run_id, run_id.moment(collection.timezone), graph, now)
+    store, automatic = collection.store, is_automatic(context.run)
+    store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
+    take_graph(collection, run_id.text, even_if_settled=not automatic)
     release_abandoned(collection, context.instance, run_id.text)
-    automatic = is_automatic(context.run)
     try:
-        attempt = store.claim(
-            run_id.text,
-            job_id,
-            Holder(context.run.run_id, *this_process()),
-            graph,
-            decide=gate(graph, job_id, automatic=automatic, now=now),
-            is_over=partial(is_over, context.instance),
-            now=now,
-        )
+        attempt = _pass_gate(context, collection, run_id.text, job_id, automatic=automatic)
         return store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt
     except NothingToDoError:
         context.log.info("%s of %s has nothing to do: what it would consume, it has consumed already.", job_id, run_id)
         return None
-    except NotReadyError:
-        refusal = advance(collection, context.instance, run_id.text).refusal(job_id)
-    except HeldError as held:
-        refusal = str(held)
-    if not automatic:
-        raise dg.Failure(refusal, allow_retries=False)
-    context.log.warning(refusal)
-    return None
+    except (RefusedError, HeldError) as refusal:
+        if not automatic:
+            raise dg.Failure(str(refusal), allow_retries=False) from refusal
+        context.log.warning(str(refusal))
+        return None
+
+
+def _pass_gate(
+    context: dg.AssetExecutionContext, collection: Collection, run_id: str, job_id: str, *, automatic: bool
+) -> Attempt:
+    """Claim the job. Raises `RefusedError` in words, or whatever else keeps it from starting."""
+    while True:
+        now = collection.now()
+        try:
+            return collection.store.claim(
+                run_id,
+                job_id,
+                Holder(context.run.run_id, *this_process()),
+                collection.graph,
+                decide=gate(collection.graph, job_id, automatic=automatic, now=now),
+                is_over=partial(is_over, context.instance),
+                now=now,
+            )
+        except NotReadyError as not_ready:
+            explanation = advance(collection, context.instance, run_id)
+            # If the run changed while the words were sought, what held the job up may be over.
+            if explanation.plan.decisions[job_id].readiness != "run":
+                raise RefusedError(explanation.refusal(job_id)) from not_ready
 
 
 @dataclass

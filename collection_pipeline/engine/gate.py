@@ -17,6 +17,10 @@ class NotReadyError(Exception):
         self.decision = decision
 
 
+class RefusedError(Exception):
+    """The job may not run now; the message says what is missing, what was kept and what to type."""
+
+
 class NothingToDoError(Exception):
     """An automatic launch found that the job no longer wants to run: what it would consume, it has consumed."""
 

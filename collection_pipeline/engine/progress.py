@@ -52,6 +52,16 @@ def _alert(collection: Collection, explanation: Explanation) -> None:
         collection.alert(transitions)
 
 
+def take_graph(collection: Collection, run_id: str, *, even_if_settled: bool = False) -> None:
+    """Give a run the graph of today. A settled one stays as it is until somebody reruns something in it."""
+    store, today = collection.store, collection.graph
+    if store.graph_of(run_id).to_json() == today.to_json():
+        return
+    if even_if_settled:
+        store.reopen(run_id)
+    store.adopt_graph(run_id, today)
+
+
 def release_abandoned(collection: Collection, instance: dg.DagsterInstance, run_id: str) -> None:
     """Fail every job of a run whose holder can no longer finish it: a crashed process leaves `running` behind."""
     for running in collection.store.running(run_id):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collection_pipeline_tests.dagster.script import Script
-from collection_pipeline_tests.dagster.small_collection import definitions
+from collection_pipeline_tests.dagster.small_collection import assets, definitions
 
 _script = Script.of_environment()
 _script.refuse_to_load()
 
-defs = definitions(_script)
+defs = definitions(assets(_script), _script)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import sqlalchemy as sa
 
 from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
 from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUN_ID
@@ -20,7 +23,7 @@ from collection_pipeline.engine.standing import standing
 from collection_pipeline.engine.state import Artifact
 from collection_pipeline.engine.store import InputView, JobView, RunView, Store
 from collection_pipeline_tests.dagster.script import Script, Turn
-from collection_pipeline_tests.dagster.small_collection import definitions
+from collection_pipeline_tests.dagster.small_collection import assets, definitions, summary_of_search
 
 RUN_KEY = "dagster/run_key"
 
@@ -32,6 +35,9 @@ telemetry:
 storage:
   sqlite:
     base_dir: {folder}
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
 """
 
 
@@ -123,6 +129,28 @@ class InProcess:
             raise_on_error=False,
         )
 
+    @contextmanager
+    def in_background(self, run_id: str, job_id: str) -> Iterator[None]:
+        """Launch a job that the script holds, in a thread; by the end of the block it has to be released."""
+        with ThreadPoolExecutor(1) as thread:
+            launched = thread.submit(self.launch, run_id, job_id)
+            self._await_start(job_id, run_id, launched)
+            yield
+            launched.result()
+
+    def _await_start(self, job_id: str, run_id: str, launched: Future[Any]) -> None:
+        while not self.script.starts(job_id, run_id):
+            assert not launched.done(), f"{job_id} of {run_id} ended without having started"
+            time.sleep(0.01)
+
+    def changed(self, *jobs: dg.AssetsDefinition) -> InProcess:
+        """The same instance and store after somebody changed the code."""
+        return InProcess(self.script, self.instance, definitions(jobs, self.script))
+
+    def with_summary(self) -> InProcess:
+        """The same instance and store with a fifth job."""
+        return self.changed(*assets(self.script), summary_of_search(self.script))
+
     def _execute(self, request: dg.RunRequest) -> None:
         """As the daemon would: a run key is used once."""
         if request.run_key and self.instance.get_runs(dg.RunsFilter(tags={RUN_KEY: request.run_key}), limit=1):
@@ -163,6 +191,12 @@ class InProcess:
         assert view is not None
         return Path(view.files[0]["path"]).read_text().splitlines()
 
+    def rows(self, job_id: str, run_id: str, version: int) -> int:
+        """How many rows of a version can be read."""
+        query = sa.text(f"SELECT count(*) FROM {job_id}_rows WHERE run_id = :run_id AND version = :version")
+        with sa.create_engine(self.store.url).connect() as connection:
+            return int(connection.execute(query, {"run_id": run_id, "version": version}).scalar_one())
+
     def reason(self, job_id: str, run_id: str) -> str:
         """Why a job's status is what it is, in the words that everybody gets."""
         return standing(self.collection, run_id).explanation.reason(job_id)
@@ -183,9 +217,7 @@ def in_process(folder: Path) -> Iterator[InProcess]:
     (folder / "dagster.yaml").write_text(INSTANCE.format(folder=folder / "history"))
     script = Script(folder)
     with dg.DagsterInstance.from_config(str(folder)) as instance:
-        world = InProcess(script, instance, definitions(script))
-        yield world
-        world.store.close()
+        yield InProcess(script, instance, definitions(assets(script), script))
 
 
 def failures(result: dg.ExecuteInProcessResult) -> Sequence[str]:

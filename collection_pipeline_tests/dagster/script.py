@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from collection_pipeline.sources.contract import TerminalSourceError, TransientSourceError
 
@@ -111,11 +111,12 @@ class Script:
                 os.kill(os.getpid(), signal.SIGKILL)
         return turn
 
-    def _read(self, name: str) -> Mapping[str, dict[str, object]] | dict[str, str]:
+    def _read(self, name: str) -> dict[str, Any]:
         path = self.folder / f"{name}.json"
-        return json.loads(path.read_text()) if path.exists() else {}
+        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return found
 
-    def _write(self, name: str, value: object) -> None:
+    def _write(self, name: str, value: Mapping[str, Any]) -> None:
         aside = self.folder / f"{name}.{os.getpid()}"
         aside.write_text(json.dumps(value))
         aside.replace(self.folder / f"{name}.json")

@@ -19,7 +19,7 @@ from collection_pipeline.engine.asset import COLLECTION_RESOURCE, collection_ass
 from collection_pipeline.engine.checks import Present, Volume
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.edges import Edge
+from collection_pipeline.engine.edges import Edge, OnRerun
 from collection_pipeline.engine.graph import Graph
 from collection_pipeline.engine.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline_tests.dagster.script import Script
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.store import Store, Transition
     from collection_pipeline.sources.contract import Source
 
-JOBS = ("search_results", "detail_pages", "news_mentions", "daily_report")
+JOBS = ("search_results", "detail_pages", "news_mentions", "daily_report", "summary")
 
 DATASETS = {
     name: Dataset(
@@ -63,7 +63,7 @@ def rows(feature_ids: Sequence[str], edition: int, read_from: str) -> pd.DataFra
     )
 
 
-def assets(script: Script) -> list[dg.AssetsDefinition]:
+def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.AssetsDefinition]:
     """The four assets, in data order."""
 
     @collection_asset(
@@ -100,8 +100,8 @@ def assets(script: Script) -> list[dg.AssetsDefinition]:
     @collection_asset(
         dataset=DATASETS["daily_report"],
         edges=[
-            Edge("detail_pages", policy="degrade", on_rerun="follow", why="yesterday's details beat no report"),
-            Edge("news_mentions", policy="optional", on_rerun="follow", why="one section"),
+            Edge("detail_pages", policy="degrade", on_rerun=report_on_rerun, why="yesterday's details beat no report"),
+            Edge("news_mentions", policy="optional", on_rerun=report_on_rerun, why="one section"),
         ],
         freshness_policy=dg.FreshnessPolicy.cron(deadline_cron="0 8 * * *", lower_bound_delta=timedelta(hours=8)),
     )
@@ -112,6 +112,22 @@ def assets(script: Script) -> list[dg.AssetsDefinition]:
         return Product([(frame, losses)], files={"report.txt": said.strip().encode()})
 
     return [search_results, detail_pages, news_mentions, daily_report]
+
+
+def summary_of_search(script: Script) -> dg.AssetsDefinition:
+    """A fifth job, which somebody adds one day."""
+
+    @collection_asset(
+        dataset=DATASETS["summary"],
+        edges=[Edge("search_results", policy="optional", on_rerun="follow", why="says what was found")],
+    )
+    def summary(job: JobContext, search_results: Input | None) -> Part:
+        """One row for each place that was found, if any."""
+        if search_results is not None:
+            return _made_of(search_results, script, job)
+        return rows([], script.play(job.job_id, job.run_id).edition, ""), Losses()
+
+    return summary
 
 
 def _made_of(upstream: Input, script: Script, job: JobContext) -> Part:
@@ -136,9 +152,8 @@ def collection(graph: Graph, script: Script) -> Collection:
     )
 
 
-def definitions(script: Script) -> dg.Definitions:
+def definitions(jobs: Sequence[dg.AssetsDefinition], script: Script) -> dg.Definitions:
     """What Dagster loads: as in the template, and a second job that somebody wrote for the details alone."""
-    jobs = assets(script)
     return dg.Definitions(
         assets=jobs,
         jobs=[
