@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from collection_pipeline.engine.checks import CallCounts
+from collection_pipeline.engine.recording import Recorder
 from collection_pipeline.engine.store import Attempt as JobAttempt
 from collection_pipeline.engine.store import Store
 from collection_pipeline.sources.contract import (
@@ -15,6 +17,7 @@ from collection_pipeline.sources.contract import (
     ApiRequest,
     Attempt,
     BudgetExhaustedError,
+    NotFoundError,
     OutOfCreditsError,
     Source,
     SourceError,
@@ -25,15 +28,18 @@ from collection_pipeline.sources.contract import (
 RESERVATION_CREDITS = 128
 """Credits reserved at a time, so that the budget costs one short transaction per 64 two-credit calls."""
 
-WRITE_BATCH = 256
-"""Calls stored per transaction at the most."""
+RESERVATION_SHARE = 16
+"""But no more than this part of the budget: after a kill nobody knows how much of a reservation was billed."""
 
 ReportProgress = Callable[[str, int, int], None]
 """Told (job_id, calls ended, calls known of) as calls end."""
 
 
 class SpendingStoppedError(Exception):
-    """No further call can succeed (key refused, account empty, budget used up). What was paid for is kept."""
+    """No further call can succeed (key refused, account empty, budget used up). What was paid for is kept.
+
+    The message says how much is here, what the rest would cost, and what has to change.
+    """
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -98,29 +104,31 @@ class PaidCalls:
         )
 
     async def _buy(self, requests: Iterable[ApiRequest], batch: _Batch) -> None:
-        arrived: asyncio.Queue[Attempt | None] = asyncio.Queue(maxsize=WRITE_BATCH)
         allowance = _Allowance(self.store, self.attempt, self.max_credits)
+        recorder = Recorder(self._record)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._write(arrived))
-                tasks.create_task(self._collect(requests, batch, allowance, arrived))
+                tasks.create_task(recorder.run())
+                tasks.create_task(self._collect(requests, batch, allowance, recorder))
         except BaseExceptionGroup as group:
             raise _first(group) from group
         finally:
             allowance.close()
         if batch.stopped_by is not None:
-            raise SpendingStoppedError(str(batch.stopped_by), batch.stopped_by.kind) from batch.stopped_by
+            raise SpendingStoppedError(
+                self._stopped(batch, batch.stopped_by), batch.stopped_by.kind
+            ) from batch.stopped_by
 
     async def _collect(
         self,
         requests: Iterable[ApiRequest],
         batch: _Batch,
         allowance: _Allowance,
-        arrived: asyncio.Queue[Attempt | None],
+        recorder: Recorder[tuple[Attempt, int]],
     ) -> None:
         ended = 0
         async for call in self.source().stream(requests, admit=allowance.admit):
-            await arrived.put(call)
+            await recorder.put((call, allowance.used_by(call)))
             if not call.final:
                 continue
             ended += 1
@@ -128,29 +136,34 @@ class PaidCalls:
             if call.error is not None:
                 batch.unanswered.append(Unanswered(call.request, call.error.kind, str(call.error)))
                 self.retryable = self.retryable or call.error.retryable
-                if isinstance(call.error, _STOPPING):
+                if isinstance(call.error, tuple(_REMEDIES)):
                     batch.stopped_by = call.error
-        await arrived.put(None)
+        await recorder.close()
 
-    async def _write(self, arrived: asyncio.Queue[Attempt | None]) -> None:
-        """Store calls as they end. One batch gathers while another commits: a kill loses at most what was in flight."""
-        call = await arrived.get()
-        while call is not None:
-            batch = [call]
-            while len(batch) < WRITE_BATCH and not arrived.empty():
-                following = arrived.get_nowait()
-                if following is None:
-                    arrived.put_nowait(None)
-                    break
-                batch.append(following)
-            sent = (each.request.credits for each in batch if not isinstance(each.error, BudgetExhaustedError))
-            release = 0 if self.max_credits is None else sum(sent)
-            await asyncio.to_thread(self.store.record, self.attempt, batch, release=release)
-            self.credits_charged += sum(each.credits_charged for each in batch)
-            call = await arrived.get()
+    def _record(self, ended: Sequence[_Ended]) -> None:
+        calls = [call for call, _ in ended]
+        self.store.record(self.attempt, calls, release=sum(used for _, used in ended))
+        self.credits_charged += sum(call.credits_charged for call in calls)
+
+    def _stopped(self, batch: _Batch, error: SourceError) -> str:
+        """What stopped the spending, how much is here, what the rest would cost, and what has to change."""
+        missing = [call.request for call in batch.unanswered if call.kind != NotFoundError.kind]
+        here = self.requested - len(self.lost) + len(batch.asked) - len(batch.unanswered)
+        cost = sum(request.credits for request in missing)
+        spent = self.store.credits(self.attempt.run_id)
+        remedy = _REMEDIES[type(error)].format(enough=spent.charged + spent.possibly_billed + cost)
+        return f"{error}; {here} answers are here, the {len(missing)} missing ones cost {cost} credits; {remedy}"
 
 
-_STOPPING = (UnauthorizedError, OutOfCreditsError, BudgetExhaustedError)
+_Ended = tuple[Attempt, int]
+"""A call, and how many reserved credits it used up."""
+
+_REMEDIES: Mapping[type[SourceError], str] = {
+    UnauthorizedError: "check the key of the source",
+    OutOfCreditsError: "top up the account",
+    BudgetExhaustedError: "raise COLLECTION_MAX_CREDITS to {enough} or more",
+}
+"""The errors after which no further call can succeed, and what has to change."""
 
 
 class _Batch(Iterator[ApiRequest]):
@@ -184,17 +197,25 @@ class _Allowance:
     def __init__(self, store: Store, attempt: JobAttempt, max_credits: int | None) -> None:
         self._store, self._attempt, self._max_credits = store, attempt, max_credits
         self._reserved = 0
+        self._sent: Counter[str] = Counter()
 
     def admit(self, request: ApiRequest) -> None:
         if self._max_credits is None:
             return
-        if self._reserved < request.credits and not (
-            self._reserve(RESERVATION_CREDITS) or self._reserve(request.credits)
-        ):
-            raise BudgetExhaustedError(
-                f"the run's budget of {self._max_credits} credits (COLLECTION_MAX_CREDITS) does not allow this call"
-            )
+        if self._reserved < request.credits:
+            block = min(RESERVATION_CREDITS, self._max_credits // RESERVATION_SHARE)
+            if not (block > request.credits and self._reserve(block)) and not self._reserve(request.credits):
+                raise BudgetExhaustedError(f"the budget of {self._max_credits} credits a run is used up")
         self._reserved -= request.credits
+        self._sent[request.fingerprint] += 1
+
+    def used_by(self, call: Attempt) -> int:
+        """How many reserved credits a call that ended used up: none if it was refused and never sent."""
+        sent = self._sent[call.request.fingerprint]
+        if not sent:
+            return 0
+        self._sent[call.request.fingerprint] = sent - 1
+        return call.request.credits
 
     def _reserve(self, amount: int) -> bool:
         assert self._max_credits is not None

@@ -14,6 +14,8 @@ class StoreUrlError(StoreError, ValueError):
 class StoreUnavailableError(StoreError):
     """The database cannot be used right now (gone, locked, read-only, full). Nothing half-made was kept."""
 
+    retryable = True
+
 
 class SchemaTooNewError(StoreError):
     """The database was written by a newer version of this program."""
