@@ -20,3 +20,9 @@ def claim_and_publish(url: str, number: int, job: str, start: Any, results: Any)
             results.put("held")
             return
         results.put(world.publish(attempt, [places(str(number))]).artifact.version)
+
+
+def open_store(url: str, start: Any) -> None:
+    """Wait for the others, then open the store, which nobody has made yet."""
+    start.wait()
+    Store.open(url).close()

@@ -21,7 +21,7 @@ RUN = "2026-11-29"
 def shown(store: Store, job_id: str, run_id: str = RUN) -> list[tuple[int, str]]:
     """What anybody's query over the view of a data set finds."""
     query = sa.text(f"SELECT version, name FROM {job_id}_places WHERE run_id = :run_id ORDER BY place_id")
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         return [tuple(row) for row in connection.execute(query, {"run_id": run_id})]
 
 
@@ -68,7 +68,7 @@ def test_the_manifest_says_what_was_published(world: World) -> None:
     assert (view.current.row_count, view.current.published_at) == (2, world.now)
 
 
-class Interrupted(Exception):
+class InterruptedPublishError(Exception):
     """Something outside the store that ends a publish half-way."""
 
 
@@ -81,19 +81,19 @@ def test_what_raises_half_way_leaves_nothing_behind(world: World, where: str) ->
     def frames() -> Iterator[pd.DataFrame]:
         yield places("new")
         if where == "frames":
-            raise Interrupted
+            raise InterruptedPublishError
 
     def audit(staged: Staged) -> list[CheckOutcome]:
         assert staged.row_count == 1
         if where == "audit":
-            raise Interrupted
+            raise InterruptedPublishError
         return passes()
 
     def manifest(version: int) -> Manifest:
         assert version == 2
-        raise Interrupted
+        raise InterruptedPublishError
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(InterruptedPublishError):
         world.store.publish(attempt, dataset_of("search"), frames(), audit, manifest=manifest, now=world.now)
     assert shown(world.store, "search") == [(1, "old")]
     assert world.statuses(RUN)["search"] == "running"
@@ -225,7 +225,7 @@ class TestDataSets:
         wide = Dataset("things", (Column("a", "text", ""), Column("b", "text", "")))
         self.publish(world, wide, pd.DataFrame({"a": ["1"], "b": ["2"]}))
         self.publish(world, Dataset("things", wide.columns[:1]), pd.DataFrame({"a": ["3"]}))
-        with world.store._database.read() as connection:
+        with world.store.database.read() as connection:
             shown_columns = list(connection.execute(sa.text("SELECT * FROM things")).keys())
             rows = connection.execute(sa.text("SELECT b FROM things_rows ORDER BY version")).scalars().all()
         assert shown_columns == ["run_id", "version", "a"]
@@ -234,7 +234,9 @@ class TestDataSets:
     def test_a_column_cannot_change_its_kind(self, world: World) -> None:
         world.open(RUN)
         self.publish(world, Dataset("things", (Column("a", "text", ""),)), pd.DataFrame({"a": ["1"]}))
-        with pytest.raises(DatasetError, match="Column a of data set things is stored as text .* described as integer"):
+        with pytest.raises(
+            DatasetError, match=r"Column a of data set things is stored as text .* described as integer"
+        ):
             self.publish(world, Dataset("things", (Column("a", "integer", ""),)), pd.DataFrame({"a": [1]}))
 
     @pytest.mark.parametrize("name", ["jobs", "Things", "1st", "a-b", 'x"; DROP TABLE jobs; --', "", "requests_rows"])

@@ -41,7 +41,7 @@ class TestOpening:
 
     def test_shows_in_the_state_table_as_anybody_would_query_it(self, world: World, database_url: str) -> None:
         world.open(RUN)
-        with world.store._database.read() as connection:
+        with world.store.database.read() as connection:
             query = sa.text("SELECT job_id, deps, status FROM jobs WHERE run_id = :run ORDER BY job_id")
             rows = [tuple(row) for row in connection.execute(query, {"run": RUN})]
         deps = ["report"] if database_url.startswith("postgresql") else '["report"]'
@@ -177,7 +177,7 @@ class TestFallbacks:
 
 def account_of(store: Store, call: Callable[[], object], sign: str) -> str:
     """How the database would go about the one statement of `call` that has `sign` in it."""
-    database = store._database
+    database = store.database
     statements: list[tuple[str, Any]] = []
 
     def remember(_connection: object, _cursor: object, statement: str, parameters: Any, *_more: object) -> None:

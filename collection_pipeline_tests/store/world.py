@@ -1,4 +1,4 @@
-"""A small world for the store's tests: three jobs, a clock that is set by hand, and attempts that the planner decides."""
+"""A small world for the store's tests: four jobs, a clock set by hand, and attempts that the planner decides."""
 
 from __future__ import annotations
 

@@ -107,11 +107,11 @@ class Store(
     @property
     def url(self) -> str:
         """Where it is, without the password."""
-        return self._database.shown
+        return self.database.shown
 
     def close(self) -> None:
         """Give the connections back."""
-        self._database.close()
+        self.database.close()
 
     def __enter__(self) -> Store:
         return self

@@ -20,6 +20,12 @@ from collection_pipeline.engine.store.runs import lock_run, touch
 from collection_pipeline.engine.store.schema import jobs
 from collection_pipeline.engine.store.states import RunState, load_state
 
+RESERVATION_IN_DOUBT = {
+    "credits_possibly_billed": jobs.c.credits_possibly_billed + jobs.c.credits_reserved,
+    "credits_reserved": 0,
+}
+"""What an attempt leaves reserved, it had sent requests for, and nobody saw the answers: they may have been billed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -93,7 +99,7 @@ class Attempts(StorePart):
         gone; under the same Dagster run this is a retry of the same attempt. Reopens the run.
         Raises `UnknownRunError` and `UnknownJobError`.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run = lock_run(connection, run_id)
             row = _lock_job(connection, run_id, job_id)
             held = holder_of(row) if row.outcome == "running" else None
@@ -126,7 +132,7 @@ class Attempts(StorePart):
                     reason=None,
                     error_kind=None,
                     start_failures=0,
-                    credits_reserved=0,
+                    **RESERVATION_IN_DOUBT,
                     **dataclasses.asdict(holder),
                 )
             )
@@ -142,7 +148,7 @@ class Attempts(StorePart):
         query = sa.select(jobs).where(jobs.c.outcome == "running").order_by(jobs.c.run_id, jobs.c.job_id)
         if run_id is not None:
             query = query.where(jobs.c.run_id == run_id)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [
                 RunningJob(row.run_id, row.job_id, holder_of(row), row.started_at) for row in connection.execute(query)
             ]
@@ -154,7 +160,7 @@ class Attempts(StorePart):
     def start_counts(self, run_id: str, job_id: str) -> StartCounts:
         """How often the job was attempted, and how many Dagster runs since ended without starting it."""
         query = sa.select(jobs.c.attempt, jobs.c.start_failures).where(_is_job(run_id, job_id))
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             raise _unknown_job(run_id, job_id)
@@ -162,7 +168,7 @@ class Attempts(StorePart):
 
     def count_start_failure(self, run_id: str, job_id: str) -> None:
         """Count a Dagster run that ended without starting this job. An attempt that does start resets the count."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             counted = jobs.update().where(_is_job(run_id, job_id), jobs.c.outcome != "running")
             connection.execute(counted.values(start_failures=jobs.c.start_failures + 1))
 
@@ -171,7 +177,7 @@ class Attempts(StorePart):
 
         False, and nothing written, if it runs after all.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             lock_run(connection, run_id)
             failed = connection.execute(
                 jobs.update()
@@ -193,7 +199,7 @@ class Attempts(StorePart):
     def _fail(
         self, run_id: str, job_id: str, still: sa.ColumnElement[bool], *, reason: str, kind: str, now: datetime
     ) -> bool:
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             lock_run(connection, run_id)
             ended = connection.execute(
                 jobs.update()
@@ -204,7 +210,7 @@ class Attempts(StorePart):
                     reason=reason,
                     error_kind=kind,
                     finished_at=now,
-                    credits_reserved=0,
+                    **RESERVATION_IN_DOUBT,
                 )
             )
             if ended.rowcount == 1:

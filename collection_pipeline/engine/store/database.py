@@ -188,15 +188,33 @@ _POSTGRESQL_ADVICE = (
     ("08", "cannot be reached. Check that the server runs, then repeat the command; nothing half-made was kept"),
 )
 
+# libpq hands over no SQLSTATE when a connection cannot be made, only the server's words.
+_REFUSALS = (
+    ("authentication failed", "28000"),
+    ("pg_hba.conf", "28000"),
+    ("role", "28000"),
+    ("does not exist", "3D000"),
+    ("too many", "53300"),
+    ("the database system is", "57P03"),
+)
+
 
 def _advice(error: BaseException | None, shown: str) -> str | None:
     """What to tell people about a database that cannot be used; None for every other kind of error."""
+    text = str(error).lower()
     if isinstance(error, sqlite3.Error):
-        text = str(error).lower()
         words = next((words for sign, words in _SQLITE_ADVICE if sign in text), None)
     else:
-        state = getattr(error, "sqlstate", None) or ""
+        state = _sqlstate(error, text)
         words = next((words for sign, words in _POSTGRESQL_ADVICE if state.startswith(sign)), None)
-        if words is None and not state and type(error).__name__ == "OperationalError":
-            words = _POSTGRESQL_ADVICE[-1][1]
     return None if words is None else f"The database {shown} {words}. ({type(error).__name__})"
+
+
+def _sqlstate(error: BaseException | None, text: str) -> str:
+    state: str | None = getattr(error, "sqlstate", None)
+    if state is not None:
+        return state
+    if type(error).__name__ != "OperationalError":
+        return ""
+    refusal = text.partition("fatal:")[2]
+    return next((state for sign, state in _REFUSALS if sign in refusal), "08006")

@@ -46,7 +46,7 @@ class Episodes(StorePart):
     def open_episodes(self) -> dict[str, Episode]:
         """What is bad now, by key, oldest first."""
         columns = [getattr(alerts.c, field.name) for field in fields(Episode)]
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             rows = connection.execute(sa.select(*columns).where(alerts.c.healed_at.is_(None))).all()
         return {row.key: Episode(*row) for row in sorted(rows, key=lambda row: row.episode_id)}
 
@@ -61,11 +61,11 @@ class Episodes(StorePart):
         if not bad and not good:
             return []
         concerned = alerts.c.key.in_([*bad, *good]) & alerts.c.healed_at.is_(None)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             known = {row.key: row for row in connection.execute(sa.select(alerts).where(concerned))}
         if all(key in known and known[key].last_run == run_id for key in bad) and not known.keys() & set(good):
             return []
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run = lock_run(connection, run_id)
             rows = connection.execute(sa.select(alerts).where(concerned).with_for_update()).all()
             known = {row.key: row for row in rows}
@@ -89,14 +89,14 @@ class Episodes(StorePart):
         self._mark(transition, delivery_error=problem)
 
     def _mark(self, transition: Transition, **values: Any) -> None:
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             same = alerts.c.episode_id == transition.episode_id
             connection.execute(alerts.update().where(same).values(**values))
 
     def _open(
         self, connection: sa.Connection, run: sa.Row[Any], key: str, text: str, now: datetime
     ) -> list[Transition]:
-        insert = self._database.insert_new(alerts).values(
+        insert = self.database.insert_new(alerts).values(
             key=key, text=text, opened_run=run.run_id, run_count=1, opened_at=now, **_last(run)
         )
         # Two runs may report the same key at the same moment; one of them opens the episode.

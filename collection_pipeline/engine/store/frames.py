@@ -6,7 +6,7 @@ In between, columns are Arrow arrays: conversion, checks and hashing run over wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -78,17 +78,16 @@ def _column_to_arrow(series: pd.Series, column: Column, dataset: Dataset) -> pa.
 
 
 def _fits(found: pa.DataType, kind: Kind) -> bool:
-    match kind:
-        case "text" | "json":
-            return pa.types.is_string(found) or pa.types.is_large_string(found)
-        case "integer":
-            return pa.types.is_integer(found)
-        case "number":
-            return pa.types.is_floating(found) or pa.types.is_integer(found)
-        case "boolean":
-            return pa.types.is_boolean(found)
-        case "instant":
-            return pa.types.is_timestamp(found) and found.tz is not None
+    types = pa.types
+    fitting: Mapping[Kind, Sequence[Callable[[pa.DataType], bool]]] = {
+        "text": (types.is_string, types.is_large_string),
+        "json": (types.is_string, types.is_large_string),
+        "integer": (types.is_integer,),
+        "number": (types.is_floating, types.is_integer),
+        "boolean": (types.is_boolean,),
+        "instant": (lambda each: types.is_timestamp(each) and each.tz is not None,),
+    }
+    return any(fits(found) for fits in fitting[kind])
 
 
 def _has_naive(series: pd.Series) -> bool:

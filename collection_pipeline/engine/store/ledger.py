@@ -49,7 +49,7 @@ class Ledger(StorePart):
             return
         charged = sum(exchange.credits_charged for exchange in batch)
         doubtful = sum(exchange.request.credits for exchange in batch if _possibly_billed(exchange))
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             if batch:
                 connection.execute(requests.insert(), [_row(attempt, exchange) for exchange in batch])
             connection.execute(
@@ -62,13 +62,13 @@ class Ledger(StorePart):
 
     def reusable(self, attempt: Attempt) -> set[str]:
         """The fingerprints of the requests that need not be sent: their answers are here."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return set(connection.execute(sa.select(requests.c.fingerprint).where(_answered(attempt))).scalars())
 
     def count_reuse(self, attempt: Attempt, amount: int) -> None:
         """Note that reusing answers saved `amount` credits."""
         saved = _the_job(attempt.run_id, attempt.job_id).values(credits_reused=jobs.c.credits_reused + amount)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(saved)
 
     def answers(self, attempt: Attempt, asked: Iterable[ApiRequest]) -> Iterator[Answer]:
@@ -105,7 +105,7 @@ class Ledger(StorePart):
             .order_by(artifacts.c.version.desc())
             .limit(1)
         )
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             oldest = connection.execute(newest).scalar()
             if oldest is None or oldest >= attempt.oldest_generation:
                 return attempt
@@ -116,7 +116,7 @@ class Ledger(StorePart):
         """What the run cost so far; zeros for a run that is not there."""
         columns = (jobs.c.credits_charged, jobs.c.credits_reused, jobs.c.credits_possibly_billed)
         sums = sa.select(*(sa.func.coalesce(sa.func.sum(column), 0) for column in columns))
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return Credits(*map(int, connection.execute(sums.where(jobs.c.run_id == run_id)).one()))
 
     def reserve(self, run_id: str, job_id: str, amount: int, limit: int) -> bool:
@@ -126,7 +126,7 @@ class Ledger(StorePart):
         limit. A reservation ends with `release`, with `record`'s own `release`, and with the attempt.
         """
         taken = sa.func.sum(jobs.c.credits_charged + jobs.c.credits_possibly_billed + jobs.c.credits_reserved)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             lock_run(connection, run_id)
             spent = int(connection.execute(sa.select(taken).where(jobs.c.run_id == run_id)).scalar() or 0)
             if spent + amount > limit:
@@ -137,7 +137,7 @@ class Ledger(StorePart):
 
     def release(self, run_id: str, job_id: str, amount: int) -> None:
         """Give `amount` reserved credits back that were not needed."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(_the_job(run_id, job_id).values(credits_reserved=_less(amount)))
 
     def _found(
@@ -146,7 +146,7 @@ class Ledger(StorePart):
         """By fingerprint, the newest row that meets the condition."""
         wanted = requests.c.fingerprint.in_([request.fingerprint for request in asked])
         query = sa.select(requests.c.fingerprint, *columns).where(condition, wanted).order_by(requests.c.id)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return {row.fingerprint: row for row in connection.execute(query)}
 
 

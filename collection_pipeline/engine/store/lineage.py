@@ -40,7 +40,7 @@ class Lineage(StorePart):
 
     def lineage(self, consumed: Iterable[Artifact]) -> list[Ancestor]:
         """The given artifacts and all they stand on, upstreams first. A few queries per level and ancestor."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             ids = _identify(connection, consumed)
             found: dict[int, None] = {}
             while ids:

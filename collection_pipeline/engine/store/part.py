@@ -9,4 +9,4 @@ class StorePart:
     """One subject of the store; `Store` is all of them over one database."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database

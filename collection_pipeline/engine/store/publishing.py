@@ -80,11 +80,11 @@ class Publishing(StorePart):
         and the attempt running. `LostClaimError`: it does not hold the job any more. `RetractedInputError`: what it
         consumed was withdrawn meanwhile.
         """
-        ensure_tables(self._database, dataset)
+        ensure_tables(self.database, dataset)
         stream = iter(frames)
         # The first frame is made before the write lock is taken: small artifacts hold it for milliseconds only.
         first = [frame for frame in [next(stream, None)] if frame is not None]
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             check_held(connection, attempt)
             version = _next_version(connection, attempt)
             staged = _stage(connection, dataset, attempt, version, chain(first, stream))

@@ -33,7 +33,7 @@ class Reading(StorePart):
         from collection_pipeline.engine.store.bulk_read import read_all
 
         chosen = self._check(dataset, artifact, columns)
-        return read_all(self._database, dataset, artifact, chosen)
+        return read_all(self.database, dataset, artifact, chosen)
 
     def read_chunks(
         self, dataset: Dataset, artifact: Artifact, columns: Sequence[str] | None = None, rows: int = 5000
@@ -42,7 +42,7 @@ class Reading(StorePart):
         from collection_pipeline.engine.store.bulk_read import read_in_chunks
 
         chosen = self._check(dataset, artifact, columns)
-        yield from read_in_chunks(self._database, dataset, artifact, chosen, rows)
+        yield from read_in_chunks(self.database, dataset, artifact, chosen, rows)
 
     def previous_artifact(self, job_id: str, run_id: str) -> Artifact | None:
         """The current artifact of the nearest earlier run that has one: what "changed since" compares with."""
@@ -56,7 +56,7 @@ class Reading(StorePart):
     def _earlier(
         self, job_id: str, run_id: str, columns: Sequence[sa.ColumnElement[Any]], n: int
     ) -> Sequence[sa.Row[Any]]:
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             order = sa.select(runs.c.moment, runs.c.suffix).where(runs.c.run_id == run_id)
             run = connection.execute(order).one_or_none()
             if run is None:
@@ -70,14 +70,14 @@ class Reading(StorePart):
             return connection.execute(query).all()
 
     def _check(self, dataset: Dataset, artifact: Artifact, columns: Sequence[str] | None) -> list[Column]:
-        ensure_tables(self._database, dataset)
+        ensure_tables(self.database, dataset)
         same = (
             artifacts.c.run_id == artifact.run_id,
             artifacts.c.job_id == artifact.job_id,
             artifacts.c.version == artifact.version,
             artifacts.c.dataset == dataset.name,
         )
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             if not connection.execute(sa.select(sa.exists().where(*same))).scalar_one():
                 raise UnknownArtifactError(
                     f"There is no version {artifact.version} of {artifact.job_id} in run {artifact.run_id}: it was"

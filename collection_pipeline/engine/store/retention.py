@@ -7,7 +7,7 @@ manifest never points at missing files, and no file is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -44,7 +44,7 @@ class Retention(StorePart):
 
         A run whose artifacts a kept run consumed is kept, and so on upwards.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             every = connection.execute(sa.select(runs).order_by(runs.c.moment, runs.c.suffix, runs.c.run_id)).all()
             consumed_by = _consumed_by(connection)
         oldest_kept = now - timedelta(days=keep_days)
@@ -65,12 +65,12 @@ class Retention(StorePart):
                     to_keep.extend(needed)
         return [run_id for run_id in candidates if run_id in going]
 
-    def prune(self, *, keep_days: int, keep_runs: int, now: datetime) -> Iterator[Removal]:
+    def prune(self, *, keep_days: int, keep_runs: int, now: datetime) -> Generator[Removal, None, None]:
         """Prune, run by run, yielding what is left to remove of each; first of all what an earlier pruning left.
 
         Whoever iterates removes files and partition, then calls `confirm_removal`.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             left = connection.execute(sa.select(removals).order_by(removals.c.pruned_at, removals.c.run_id)).all()
             consumed_by = _consumed_by(connection)
         for row in left:
@@ -85,11 +85,11 @@ class Retention(StorePart):
 
     def confirm_removal(self, run_id: str) -> None:
         """Note that the files and the partition of a pruned run are gone."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(removals.delete().where(removals.c.run_id == run_id))
 
     def _prune_run(self, run_id: str, now: datetime) -> Removal | None:
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             advisory_lock(connection, RETRACTION)
             settled = sa.select(runs.c.settled_at).where(runs.c.run_id == run_id).with_for_update()
             own = sa.select(artifacts.c.artifact_id).where(artifacts.c.run_id == run_id)

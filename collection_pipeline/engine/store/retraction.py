@@ -47,7 +47,7 @@ class Retractions(StorePart):
 
         Raises `UnknownArtifactError` if there is no such version, or it was retracted already.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return _find(connection, job_id, run_id, version).as_retraction()
 
     def retract(self, job_id: str, run_id: str, version: int | None, reason: str, now: datetime) -> Retraction:
@@ -57,7 +57,7 @@ class Retractions(StorePart):
         failed with `reason`, and not started again until its inputs change or somebody reruns it; the others are
         pending. Their runs are open again. Rows stay readable by version. Raises `UnknownArtifactError`.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             advisory_lock(connection, RETRACTION)
             found = _find(connection, job_id, run_id, version)
             run_ids = sorted({row.run_id for row in found.rows})

@@ -60,10 +60,10 @@ class Runs(StorePart):
 
         `moment` is the instant the run speaks of, `now` the instant it is opened.
         """
-        with self._database.write() as connection:
-            remembered = _remember(self._database, connection, graph)
+        with self.database.write() as connection:
+            remembered = _remember(self.database, connection, graph)
             row = {"moment": moment, "suffix": run_id.suffix, "opened_at": now, "graph_hash": remembered}
-            insert = self._database.insert_new(runs).values(run_id=str(run_id), **row).returning(runs.c.run_id)
+            insert = self.database.insert_new(runs).values(run_id=str(run_id), **row).returning(runs.c.run_id)
             is_new = connection.execute(insert).one_or_none() is not None
             if is_new:
                 _insert_jobs(connection, str(run_id), graph)
@@ -71,7 +71,7 @@ class Runs(StorePart):
 
     def reopen(self, run_id: str) -> None:
         """Have the planner look at a settled run again. Raises `UnknownRunError`."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             lock_run(connection, run_id)
             touch(connection, [run_id])
 
@@ -82,13 +82,13 @@ class Runs(StorePart):
             .where(runs.c.settled_at.is_(None))
             .order_by(runs.c.moment, runs.c.suffix)
         )
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [OpenRun(*row) for row in connection.execute(query)]
 
     def graph_of(self, run_id: str) -> Graph:
         """The graph the run goes by. Raises `UnknownRunError`."""
         query = sa.select(graphs.c.graph).join(runs, runs.c.graph_hash == graphs.c.graph_hash)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             text = connection.execute(query.where(runs.c.run_id == run_id)).scalar()
         if text is None:
             raise unknown_run(run_id)
@@ -100,11 +100,11 @@ class Runs(StorePart):
         New jobs become pending. Removed ones lose their row if they never ran; otherwise the row stays, marked, because
         their artifacts do.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run = lock_run(connection, run_id)
             if run.settled_at is not None or run.graph_hash == graph_hash(graph):
                 return False
-            remembered = _remember(self._database, connection, graph)
+            remembered = _remember(self.database, connection, graph)
             connection.execute(runs.update().where(runs.c.run_id == run_id).values(graph_hash=remembered))
             _rewrite_jobs(connection, run_id, graph)
             touch(connection, [run_id])

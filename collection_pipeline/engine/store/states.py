@@ -53,7 +53,7 @@ class States(StorePart):
 
         `in_flight` names the jobs that a live Dagster run has planned; running jobs are in flight anyway.
         """
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return load_state(connection, run_id, graph, in_flight)
 
     def show_statuses(self, state: RunState, plan: Plan, now: datetime, reasons: Mapping[str, str]) -> Shown:
@@ -62,7 +62,7 @@ class States(StorePart):
         `reasons` has the words for the jobs it skips. If the run changed since `state` was read nothing is written: the
         next plan will see the change.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run = lock_run(connection, state.run_id)
             if run.revision != state.revision:
                 return Shown(applied=False)

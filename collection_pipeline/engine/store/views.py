@@ -120,7 +120,7 @@ class Views(StorePart):
 
     def run_view(self, run_id: str) -> RunView:
         """Everything about one run. Raises `UnknownRunError`."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             query = sa.select(runs, graphs.c.graph).join(graphs, graphs.c.graph_hash == runs.c.graph_hash)
             run = connection.execute(query.where(runs.c.run_id == run_id)).one_or_none()
             if run is None:
@@ -137,7 +137,7 @@ class Views(StorePart):
         """The newest runs, newest first."""
         newest = sa.select(runs).order_by(runs.c.moment.desc(), runs.c.suffix.desc(), runs.c.run_id.desc()).limit(limit)
         counted = sa.select(jobs.c.run_id, jobs.c.status, sa.func.count().label("job_count")).where(~jobs.c.removed)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             found = connection.execute(newest).all()
             wanted = jobs.c.run_id.in_([run.run_id for run in found])
             statuses: dict[str, dict[Status, int]] = {}

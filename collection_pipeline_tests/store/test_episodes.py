@@ -1,0 +1,76 @@
+"""One message when something goes bad, one when it heals, and a count in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from collection_pipeline_tests.store.world import World
+
+FIRST, SECOND, THIRD = "2026-11-27", "2026-11-28", "2026-11-29"
+KEY = "failed:details"
+
+
+@pytest.fixture
+def three_days(world: World) -> World:
+    world.open(FIRST, SECOND, THIRD)
+    return world
+
+
+def changes(world: World, run_id: str, bad: str | None = None, good: str | None = None) -> list[tuple[str, str]]:
+    transitions = world.store.episode_transitions(
+        run_id, {} if bad is None else {bad: f"{bad} in {run_id}"}, [] if good is None else [good], world.now
+    )
+    return [(transition.key, transition.change) for transition in transitions]
+
+
+def test_it_opens_once_counts_runs_and_heals_once(three_days: World) -> None:
+    assert changes(three_days, FIRST, bad=KEY) == [(KEY, "opened")]
+    assert changes(three_days, FIRST, bad=KEY) == []
+    assert changes(three_days, SECOND, bad=KEY) == []
+    assert changes(three_days, SECOND, bad=KEY) == []
+    episode = three_days.store.open_episodes()[KEY]
+    assert (episode.opened_run, episode.last_run, episode.run_count) == (FIRST, SECOND, 2)
+    assert changes(three_days, THIRD, good=KEY) == [(KEY, "healed")]
+    assert changes(three_days, THIRD, good=KEY) == []
+    assert three_days.store.open_episodes() == {}
+
+
+def test_the_message_at_the_end_says_how_long_it_was(three_days: World) -> None:
+    changes(three_days, FIRST, bad=KEY)
+    changes(three_days, SECOND, bad=KEY)
+    [healed] = three_days.store.episode_transitions(THIRD, {}, [KEY], three_days.now)
+    assert healed.title == "Over: failed:details"
+    assert healed.text == (
+        "failed:details is over: run 2026-11-29 is fine. Since 2026-11-29 06:00 UTC it hit 2 runs,"
+        " first 2026-11-27: failed:details in 2026-11-27"
+    )
+
+
+def test_an_older_run_neither_counts_nor_heals(three_days: World) -> None:
+    changes(three_days, SECOND, bad=KEY)
+    assert changes(three_days, FIRST, bad=KEY) == []
+    assert changes(three_days, FIRST, good=KEY) == []
+    assert three_days.store.open_episodes()[KEY].run_count == 1
+    assert changes(three_days, SECOND, good=KEY) == [(KEY, "healed")]
+
+
+def test_what_comes_back_is_a_new_episode(three_days: World) -> None:
+    changes(three_days, FIRST, bad=KEY)
+    changes(three_days, SECOND, good=KEY)
+    assert changes(three_days, THIRD, bad=KEY) == [(KEY, "opened")]
+
+
+def test_keys_do_not_mix(three_days: World) -> None:
+    assert changes(three_days, FIRST, bad=KEY, good="failed:search") == [(KEY, "opened")]
+    assert changes(three_days, FIRST, bad="late:search") == [("late:search", "opened")]
+    assert list(three_days.store.open_episodes()) == [KEY, "late:search"]
+
+
+def test_a_failing_channel_is_visible(three_days: World) -> None:
+    [opened] = three_days.store.episode_transitions(FIRST, {KEY: "details failed"}, [], three_days.now)
+    three_days.store.mark_undelivered(opened, "the channel refused it")
+    episode = three_days.store.open_episodes()[KEY]
+    assert (episode.delivered, episode.delivery_error) == (False, "the channel refused it")
+    three_days.store.mark_delivered(opened)
+    episode = three_days.store.open_episodes()[KEY]
+    assert (episode.delivered, episode.delivery_error) == (True, None)

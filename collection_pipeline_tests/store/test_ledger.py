@@ -1,0 +1,208 @@
+"""Every exchange is kept; what was paid for is not bought again until something is published; the budget holds."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from collection_pipeline.engine.store import Attempt, Credits, UnknownRunError
+from collection_pipeline.sources.contract import (
+    ApiRequest,
+    MalformedResponseError,
+    NotFoundError,
+    SourceError,
+    TransientSourceError,
+)
+from collection_pipeline.sources.contract import Attempt as Exchange
+from collection_pipeline_tests.store.world import World, rejects
+
+RUN = "2026-11-29"
+
+
+def asked(*words: str) -> list[ApiRequest]:
+    return [ApiRequest("maps_search", {"q": word, "page": 1}) for word in words]
+
+
+def answered(world: World, request: ApiRequest, body: bytes = b'{"places":[]}') -> Exchange:
+    return Exchange(request, 1, True, world.now, 1500, 200, 0, "req-1", request.credits, body=body)
+
+
+def unanswered(world: World, request: ApiRequest, error: SourceError, number: int = 1) -> Exchange:
+    return Exchange(request, number, True, world.now, 20, 503, None, None, 0, error=error)
+
+
+def fingerprints(requests: Sequence[ApiRequest]) -> set[str]:
+    return {request.fingerprint for request in requests}
+
+
+@pytest.fixture
+def attempt(world: World) -> Attempt:
+    world.open(RUN)
+    return world.claim(RUN, "search")
+
+
+def test_an_answer_comes_back_whole_and_in_the_order_asked(world: World, attempt: Attempt) -> None:
+    requests = asked("東京", "b", "c")
+    bodies = {request.fingerprint: bytes([number]) * 9 for number, request in enumerate(requests)}
+    batch = [answered(world, request, bodies[request.fingerprint]) for request in reversed(requests)]
+    world.store.record(attempt, batch)
+    answers = list(world.store.answers(attempt, [*requests, *asked("never asked")]))
+    assert [answer.request for answer in answers] == requests
+    assert [answer.body for answer in answers] == list(bodies.values())
+    assert answers[0].request_id == "req-1"
+    assert answers[0].received_at == world.now + timedelta(seconds=1.5)
+
+
+def test_every_exchange_can_be_looked_up(world: World, attempt: Attempt) -> None:
+    [request] = asked("a")
+    hostile = TransientSourceError("cut \0 off \ud800", possibly_billed=True)
+    world.store.record(attempt, [unanswered(world, request, hostile), answered(world, request)])
+    with world.store.database.read() as connection:
+        query = "SELECT job_id, attempt, try_number, kind, request_id, http_status, credits_charged, error, params"
+        rows = [tuple(row) for row in connection.exec_driver_sql(f"{query} FROM requests ORDER BY id")]
+    assert rows == [
+        ("search", 1, 1, "transient", None, 503, 0, "cut \ufffd off ?", '{"page": 1, "q": "a"}'),
+        ("search", 1, 1, "ok", "req-1", 200, 2, None, '{"page": 1, "q": "a"}'),
+    ]
+
+
+def test_what_has_no_answer_says_why_last(world: World, attempt: Attempt) -> None:
+    requests = asked("gone", "broken", "fine", "never sent")
+    world.store.record(
+        attempt,
+        [
+            unanswered(world, requests[0], NotFoundError("no such place")),
+            unanswered(world, requests[1], TransientSourceError("busy"), 1),
+            unanswered(world, requests[1], MalformedResponseError("no JSON"), 2),
+            unanswered(world, requests[2], TransientSourceError("busy")),
+            answered(world, requests[2]),
+        ],
+    )
+    assert [(each.request, each.kind, each.message) for each in world.store.unanswered(attempt, requests)] == [
+        (requests[0], "not_found", "no such place"),
+        (requests[1], "malformed", "no JSON"),
+        (requests[3], "not_sent", "It was not sent."),
+    ]
+
+
+class TestReuse:
+    def test_the_next_attempt_has_what_the_last_one_paid_for(self, world: World, attempt: Attempt) -> None:
+        requests = asked("a", "b")
+        world.store.record(attempt, [answered(world, requests[0]), unanswered(world, requests[1], NotFoundError("no"))])
+        world.store.fail(attempt, "killed", "abandoned", world.now)
+        following = world.claim(RUN, "search")
+        assert world.store.reusable(following) == fingerprints(requests[:1])
+        assert len(list(world.store.answers(following, requests))) == 1
+
+    def test_what_arrives_after_a_take_over_is_kept(self, world: World, attempt: Attempt) -> None:
+        world.store.fail_abandoned(RUN, "search", attempt.holder, "gone", world.now)
+        following = world.claim(RUN, "search")
+        world.store.record(attempt, [answered(world, request) for request in asked("late")])
+        assert world.store.reusable(following) == fingerprints(asked("late"))
+
+    @pytest.mark.parametrize("usable", [True, False])
+    def test_a_rerun_after_a_published_artifact_or_a_failed_check_asks_anew(
+        self, world: World, attempt: Attempt, usable: bool
+    ) -> None:
+        world.store.record(attempt, [answered(world, request) for request in asked("a")])
+        world.publish(attempt, None, None if usable else rejects())
+        assert world.store.reusable(world.claim(RUN, "search")) == set()
+
+    def test_unless_it_is_told_to_fetch_only_what_is_missing(self, world: World, attempt: Attempt) -> None:
+        """Twice in a row: the third version still has the answers bought for the first."""
+        world.store.record(attempt, [answered(world, request) for request in asked("a")])
+        world.publish(attempt)
+        for word in ("b", "c"):
+            following = world.store.adopt_answers(world.claim(RUN, "search"))
+            world.store.record(following, [answered(world, request) for request in asked(word)])
+            world.publish(following)
+        again = world.store.adopt_answers(world.claim(RUN, "search", by=None))
+        assert world.store.reusable(again) == fingerprints(asked("a", "b", "c"))
+        world.store.fail(again, "killed", "abandoned", world.now)
+        assert world.store.reusable(world.claim(RUN, "search")) == fingerprints(asked("a", "b", "c"))
+
+    def test_there_is_nothing_to_adopt_before_the_first_version(self, world: World, attempt: Attempt) -> None:
+        assert world.store.adopt_answers(attempt) == attempt
+
+    def test_jobs_and_runs_do_not_share(self, world: World, attempt: Attempt) -> None:
+        world.store.record(attempt, [answered(world, request) for request in asked("a")])
+        world.open("2026-11-30")
+        for other in (world.claim("2026-11-30", "search"), world.claim(RUN, "archive", inputs={})):
+            assert world.store.reusable(other) == set()
+
+
+class TestCredits:
+    def test_are_counted_as_charged_reused_and_possibly_billed(self, world: World, attempt: Attempt) -> None:
+        a, b, c = asked("a", "b", "c")
+        doubtful = TransientSourceError("timed out", possibly_billed=True)
+        world.store.record(attempt, [answered(world, a), unanswered(world, b, doubtful)])
+        world.store.record(attempt, [unanswered(world, c, TransientSourceError("busy"))])
+        world.store.count_reuse(attempt, 2)
+        assert world.store.credits(RUN) == Credits(charged=2, reused=2, possibly_billed=2)
+        assert world.store.run_view(RUN).credits == world.store.credits(RUN)
+
+    def test_of_a_run_that_never_was_are_none(self, world: World) -> None:
+        assert world.store.credits(RUN) == Credits(0, 0, 0)
+
+
+class TestBudget:
+    @pytest.mark.usefixtures("attempt")
+    def test_holds_over_all_jobs_of_the_run(self, world: World) -> None:
+        assert world.store.reserve(RUN, "search", 6, 10)
+        assert not world.store.reserve(RUN, "details", 6, 10)
+        assert world.store.reserve(RUN, "details", 4, 10)
+        assert not world.store.reserve(RUN, "details", 1, 10)
+
+    def test_what_is_charged_takes_the_place_of_what_was_reserved(self, world: World, attempt: Attempt) -> None:
+        assert world.store.reserve(RUN, "search", 4, 10)
+        world.store.record(attempt, [answered(world, request) for request in asked("a", "b")], release=4)
+        assert world.store.reserve(RUN, "search", 6, 10)
+        assert not world.store.reserve(RUN, "search", 1, 10)
+
+    def test_what_may_have_been_billed_counts_as_spent(self, world: World, attempt: Attempt) -> None:
+        assert world.store.reserve(RUN, "search", 2, 4)
+        doubtful = TransientSourceError("timed out", possibly_billed=True)
+        world.store.record(attempt, [unanswered(world, asked("a")[0], doubtful)], release=2)
+        assert not world.store.reserve(RUN, "search", 3, 4)
+        assert world.store.reserve(RUN, "search", 2, 4)
+
+    @pytest.mark.usefixtures("attempt")
+    def test_what_was_not_needed_goes_back(self, world: World) -> None:
+        assert world.store.reserve(RUN, "search", 10, 10)
+        world.store.release(RUN, "search", 7)
+        assert world.store.reserve(RUN, "details", 7, 10)
+
+    @pytest.mark.parametrize("end", ["fail", "abandoned", "taken over"])
+    def test_what_an_attempt_leaves_reserved_may_have_been_billed(
+        self, world: World, attempt: Attempt, end: str
+    ) -> None:
+        assert world.store.reserve(RUN, "search", 8, 10)
+        match end:
+            case "fail":
+                world.store.fail(attempt, "no", "x", world.now)
+            case "abandoned":
+                world.store.fail_abandoned(RUN, "search", attempt.holder, "gone", world.now)
+            case _:
+                world.claim(RUN, "search", attempt.holder)
+        assert world.store.credits(RUN).possibly_billed == 8
+        assert world.store.reserve(RUN, "details", 2, 10)
+        assert not world.store.reserve(RUN, "details", 1, 10)
+
+    def test_of_a_run_that_never_was_is_refused(self, world: World) -> None:
+        with pytest.raises(UnknownRunError):
+            world.store.reserve(RUN, "search", 1, 10)
+
+
+def test_many_answers_are_read_in_flat_memory(world: World, attempt: Attempt) -> None:
+    requests = asked(*map(str, range(3000)))
+    body = b"x" * 10_000
+    for start in range(0, len(requests), 500):
+        world.store.record(attempt, [answered(world, request, body) for request in requests[start : start + 500]])
+    tracemalloc.start()
+    assert sum(len(answer.body) for answer in world.store.answers(attempt, requests)) == len(requests) * len(body)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 15_000_000
