@@ -173,6 +173,19 @@ class TestTrouble:
             World(store).open(RUN)
         other.close()
 
+    def test_a_file_that_somebody_writes_to_can_be_read(self, sqlite_url: str) -> None:
+        with Store.open(sqlite_url) as store:
+            world = World(store)
+            world.open(RUN)
+            [published] = world.done(RUN, "search")
+        other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("UPDATE runs SET settled_at = opened_at")
+        with Store.open(sqlite_url) as store:
+            assert len(store.read(dataset_of("search"), published.artifact)) == 2
+            assert len(store.open_runs()) == 1
+        other.close()
+
     @pytest.mark.parametrize(
         ("trouble", "relief", "words"),
         [

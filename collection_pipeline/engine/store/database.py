@@ -35,6 +35,7 @@ CONNECT_TIMEOUT_S = 10
 SCHEMA = 0x736368656D61
 DATASETS = 0x64617461736574
 RETRACTION = 0x72657472616374
+EPISODES = 0x657069736F64
 
 _FORMS = "Write sqlite:///path/to/collection.db or postgresql://user:password@host:5432/database."
 

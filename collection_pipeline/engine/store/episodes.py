@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from collection_pipeline.engine.store.database import EPISODES, advisory_lock
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
 from collection_pipeline.engine.store.schema import alerts
@@ -66,18 +67,17 @@ class Episodes(StorePart):
         if all(key in known and known[key].last_run == run_id for key in bad) and not known.keys() & set(good):
             return []
         with self.database.write() as connection:
+            advisory_lock(connection, EPISODES)
             run = lock_run(connection, run_id)
-            rows = connection.execute(sa.select(alerts).where(concerned).with_for_update()).all()
-            known = {row.key: row for row in rows}
+            known = {row.key: row for row in connection.execute(sa.select(alerts).where(concerned))}
             transitions = []
             for key, text in bad.items():
                 if key not in known:
-                    transitions += self._open(connection, run, key, text, now)
+                    transitions.append(_open(connection, run, key, text, now))
                 elif _is_later(run, known[key]):
                     _count(connection, run, known[key])
-            for key in good:
-                if key in known and key not in bad and not _is_earlier(run, known[key]):
-                    transitions.append(_heal(connection, run, known[key], now))
+            over = [known[key] for key in good if key in known and key not in bad]
+            transitions += [_heal(connection, run, row, now) for row in over if not _is_earlier(run, row)]
             return transitions
 
     def mark_delivered(self, transition: Transition) -> None:
@@ -93,15 +93,11 @@ class Episodes(StorePart):
             same = alerts.c.episode_id == transition.episode_id
             connection.execute(alerts.update().where(same).values(**values))
 
-    def _open(
-        self, connection: sa.Connection, run: sa.Row[Any], key: str, text: str, now: datetime
-    ) -> list[Transition]:
-        insert = self.database.insert_new(alerts).values(
-            key=key, text=text, opened_run=run.run_id, run_count=1, opened_at=now, **_last(run)
-        )
-        # Two runs may report the same key at the same moment; one of them opens the episode.
-        episode_id = connection.execute(insert.returning(alerts.c.episode_id)).scalar()
-        return [] if episode_id is None else [Transition(episode_id, key, "opened", f"Alert: {key}", text)]
+
+def _open(connection: sa.Connection, run: sa.Row[Any], key: str, text: str, now: datetime) -> Transition:
+    row = {"key": key, "text": text, "opened_run": run.run_id, "run_count": 1, "opened_at": now, **_last(run)}
+    episode_id = connection.execute(alerts.insert().values(row).returning(alerts.c.episode_id)).scalar_one()
+    return Transition(episode_id, key, "opened", f"Alert: {key}", text)
 
 
 def _heal(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any], now: datetime) -> Transition:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
@@ -57,7 +58,7 @@ def _quoted(name: str) -> quoted_name:
 
 
 def ensure_tables(database: Database, dataset: Dataset) -> None:
-    """Make the table and view of the data set, or bring them up to its description.
+    """Make the table and view of the data set, or bring them up to its description; only then is anything locked.
 
     A new column is added, NULL in older rows; one no longer described leaves the view and stays in the table. Raises
     `DatasetError` for names that cannot be columns and for a column that changed its kind.
@@ -65,24 +66,43 @@ def ensure_tables(database: Database, dataset: Dataset) -> None:
     if database.known_datasets.get(dataset.name) == dataset.columns:
         return
     _check_names(dataset)
-    with database.write() as connection:
-        advisory_lock(connection, DATASETS)
-        known = connection.execute(sa.select(datasets).where(datasets.c.dataset == dataset.name)).one_or_none()
-        described: dict[str, Kind] = {column.name: column.kind for column in dataset.columns}
-        shown = [column.name for column in dataset.columns]
-        if known is None:
-            _create_table(connection, dataset, described)
-            _create_view(connection, dataset)
-            connection.execute(datasets.insert().values(dataset=dataset.name, kinds=described, shown=shown))
-        elif known.shown != shown or described.items() - known.kinds.items():
-            _check_kinds(dataset, known.kinds)
-            for name in described.keys() - known.kinds.keys():
-                _add_column(connection, dataset, name, described[name])
-            connection.exec_driver_sql(f'DROP VIEW "{dataset.name}"')
-            _create_view(connection, dataset)
-            changed = datasets.update().where(datasets.c.dataset == dataset.name)
-            connection.execute(changed.values(kinds={**known.kinds, **described}, shown=shown))
+    described: dict[str, Kind] = {column.name: column.kind for column in dataset.columns}
+    with database.read() as connection:
+        shown = _stored(connection, dataset).shown
+    if list(shown.items()) != list(described.items()):
+        with database.write() as connection:
+            advisory_lock(connection, DATASETS)
+            _describe(connection, dataset, described)
     database.known_datasets[dataset.name] = dataset.columns
+
+
+class _Stored(NamedTuple):
+    """The kinds of all columns of the table, and of those that the view shows, in its order."""
+
+    kinds: dict[str, Kind]
+    shown: dict[str, Kind]
+
+
+def _stored(connection: sa.Connection, dataset: Dataset) -> _Stored:
+    row = connection.execute(sa.select(datasets).where(datasets.c.dataset == dataset.name)).one_or_none()
+    return _Stored({}, {}) if row is None else _Stored(row.kinds, {name: row.kinds[name] for name in row.shown})
+
+
+def _describe(connection: sa.Connection, dataset: Dataset, described: dict[str, Kind]) -> None:
+    kinds, shown = _stored(connection, dataset)
+    _check_kinds(dataset, kinds)
+    if not kinds:
+        _create_table(connection, dataset, described)
+        connection.execute(datasets.insert().values(dataset=dataset.name, kinds={}, shown=[]))
+    elif list(shown.items()) != list(described.items()):
+        for name in described.keys() - kinds.keys():
+            _add_column(connection, dataset, name, described[name])
+        connection.exec_driver_sql(f'DROP VIEW "{dataset.name}"')
+    else:
+        return
+    _create_view(connection, dataset)
+    row = datasets.update().where(datasets.c.dataset == dataset.name)
+    connection.execute(row.values(kinds={**kinds, **described}, shown=list(described)))
 
 
 def _check_names(dataset: Dataset) -> None:
