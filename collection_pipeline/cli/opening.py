@@ -53,13 +53,13 @@ def settings() -> Settings:
     return found
 
 
-def to_collect() -> tuple[Settings, Collection]:
-    """The settings and the collection for a command that makes jobs run: the queries have to be right as well."""
+def settings_to_collect() -> Settings:
+    """The settings for a command that makes jobs run: the queries have to be right as well."""
     from collection_pipeline.queries import load_queries
 
     found = settings()
     load_queries(found.queries)
-    return found, kept_collection(found)
+    return found
 
 
 def today(settings: Settings) -> RunId:

@@ -127,7 +127,7 @@ class _LogLines(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(record.getMessage())
+        self._say(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 class _Watch:
@@ -182,7 +182,8 @@ def _mark(job: JobView) -> tuple[object, ...]:
 
 def _ending(job: JobView) -> str:
     if job.outcome != "done" or job.current is None:
-        return f"{job.outcome}: {job.reason}" if job.reason else job.outcome
+        reason = (job.reason or "").removeprefix(f"{job.outcome}: ")
+        return f"{job.outcome}: {reason}" if reason else job.outcome
     made = job.current
     parts = [f"{made.row_count} rows", f"version {made.artifact.version}", f"{made.credits_charged} credits"]
     if made.credits_reused:

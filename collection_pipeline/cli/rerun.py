@@ -30,16 +30,19 @@ def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing
 
     Earlier versions stay readable. Answers that were paid for and led to no version are used, not bought again.
     """
-    settings, kept = opening.to_collect()
-    opening.of_run(kept, run_id.text)
-    from collection_pipeline.cli.session import GRAPH, session
-    from collection_pipeline.engine.launches import FETCH, FETCH_MISSING
+    settings = opening.settings_to_collect()
+    kept = opening.kept_collection(settings)
+    kept.store.graph_of(run_id.text)  # refuses a run that there is not
+    from collection_pipeline.definitions import GRAPH
 
     job_id = opening.known_job(job, GRAPH.jobs)
     if dry_run:
         kept.graph = GRAPH
         _preview(kept, job_id, run_id.text, missing_only=missing_only, as_json=as_json)
         return
+    from collection_pipeline.cli.session import session
+    from collection_pipeline.engine.launches import FETCH, FETCH_MISSING
+
     with session(settings, kept.store, run_id) as work:
         before = work.attempts()[job_id]
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})

@@ -30,23 +30,31 @@ def run(ctx: click.Context, *, run_id: RunId | None, only: str | None, as_json: 
     are not there, and not run again when its artifact is there and nothing has changed, so that a script
     `collect run R --only A && collect run R --only B` can be restarted without paying twice.
     """
-    settings, kept = opening.to_collect()
+    settings = opening.settings_to_collect()
+    if only is not None:
+        from collection_pipeline.definitions import GRAPH
+
+        opening.known_job(only, GRAPH.jobs)
     run_id = run_id or opening.today(settings)
-    settled = None if only is not None else _settled(kept, run_id.text)
+    kept = opening.kept_collection(settings)
+    settled = _settled(kept, run_id.text) if only is None else None
     if settled is not None:
         settled.print(as_json=as_json)
-        note(f"Run {run_id} is settled, so there was nothing to do. To collect again:")
-        note(f"  collect run {run_id.further()}  (a further collection)")
-        note(f"  collect rerun {next(iter(kept.store.graph_of(run_id.text).jobs))} {run_id}  (anew, in this run)")
+        _how_to_collect_again(kept, run_id)
         ctx.exit(settled.exit_code)
-    from collection_pipeline.cli.session import GRAPH, session
+    from collection_pipeline.cli.session import session
 
-    job_id = None if only is None else opening.known_job(only, GRAPH.jobs)
     with session(settings, kept.store, run_id) as work:
-        found = _settle(work) if job_id is None else _only(work, job_id)
-    code, table = found
+        code, table = _settle(work) if only is None else _only(work, only)
     table.print(as_json=as_json)
     ctx.exit(code)
+
+
+def _how_to_collect_again(kept: Collection, run_id: RunId) -> None:
+    first = next(iter(kept.store.graph_of(run_id.text).jobs))
+    note(f"Run {run_id} is settled, so there was nothing to do. To collect again:")
+    note(f"  collect run {run_id.further()}  (a further collection)")
+    note(f"  collect rerun {first} {run_id}  (anew, in this run)")
 
 
 def _settled(kept: Collection, run_id: str) -> StateTable | None:

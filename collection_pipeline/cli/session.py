@@ -14,7 +14,7 @@ import dagster as dg
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.cli.progress import Display, shown
-from collection_pipeline.definitions import GRAPH, defs
+from collection_pipeline.definitions import defs
 from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS
 from collection_pipeline.engine.launches import PROCESS, REQUESTED_BY, live_runs, process_tag
 from collection_pipeline.engine.outcomes import PAID_FOR_KEPT
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.run_ids import RunId
     from collection_pipeline.engine.store import Store
     from collection_pipeline.settings import Settings
-
-__all__ = ["GRAPH", "Session", "session"]
 
 LOOK_EVERY_S = 0.5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.explain import Explanation
     from collection_pipeline.engine.planner import Decision
     from collection_pipeline.engine.standing import Standing
     from collection_pipeline.engine.store import ArtifactView, Episode
@@ -58,6 +59,7 @@ class StateTable:
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The cells of the table, in the order of `HEAD`."""
+        explanation = replace(self.found.explanation, brief=True)
         for each in self._decisions:
             marks = [each.status, *(word for word, holds in self._marks(each) if holds)]
             current = each.state.current
@@ -67,7 +69,7 @@ class StateTable:
                 "" if current is None else str(current.version),
                 "" if current is None else self._clock(current.as_of),
                 self._time(each),
-                self._reason(each.job_id),
+                _reason(explanation, each.job_id),
             )
 
     def headline(self) -> str:
@@ -144,7 +146,7 @@ class StateTable:
             "as_of": None if current is None else instant(current.as_of),
             "degraded": current is not None and current.degraded,
             "outdated": decision.outdated,
-            "reason": self._reason(job_id),
+            "reason": _reason(explanation, job_id),
             "waits_for": [
                 {"job_id": each.job_id, "policy": each.policy, "because": each.because}
                 for each in explanation.waits_for(job_id)
@@ -159,11 +161,6 @@ class StateTable:
             ("degraded", current is not None and current.degraded),
             ("outdated", decision.outdated),
         )
-
-    def _reason(self, job_id: str) -> str:
-        """Without the command, which stands apart."""
-        explanation = self.found.explanation
-        return explanation.reason(job_id).removesuffix(f"; type: {explanation.next_command(job_id)}")
 
     def _time(self, decision: Decision) -> str:
         facts = self.found.explanation.facts.of(decision.job_id)
@@ -185,6 +182,11 @@ class StateTable:
             left = max(self.max_credits - spent.charged - spent.possibly_billed, 0)
             parts.append(f"{left} left of {self.max_credits}")
         return f"API credits: {', '.join(parts)}"
+
+
+def _reason(explanation: Explanation, job_id: str) -> str:
+    """Without the command, which stands apart."""
+    return explanation.reason(job_id).removesuffix(f"; type: {explanation.next_command(job_id)}")
 
 
 def _files(job_id: str, artifact: ArtifactView) -> str:

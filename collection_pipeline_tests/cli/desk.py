@@ -1,0 +1,96 @@
+"""A folder in which `collect` is typed, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+QUERIES = '[[query]]\nq = "Reykjavik airport"\ngl = "is"\n'
+"""One page of one query, which finds two airports."""
+
+PROGRAM = """
+import atexit, os, sys
+from collection_pipeline.cli import main
+loaded = os.environ.pop("TEST_LOADED", None)
+if loaded:
+    atexit.register(lambda: open(loaded, "w").write("\\n".join(sys.modules)))
+main()
+"""
+
+TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class Done:
+    """How one command ended."""
+
+    code: int
+    out: str
+    err: str
+    loaded: frozenset[str]
+
+    @property
+    def json(self) -> Any:
+        """The one line of stdout as JSON."""
+        (line,) = self.out.splitlines()
+        return json.loads(line)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The folder, with its own database, reports and Dagster history under `data/`."""
+
+    folder: Path
+
+    @property
+    def database_url(self) -> str:
+        return f"sqlite:///{self.folder / 'data' / 'collection.db'}"
+
+    @contextmanager
+    def start(self, *args: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+        """Type a command and have it running for the time of the block; whoever fails there leaves nothing behind."""
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        own = {"COLLECTION_QUERIES": str(self.folder / "queries.toml"), "PYTHONUTF8": "1"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *args],
+            cwd=self.folder,
+            env={**inherited, **own, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def collect(self, *args: str, **environment: str) -> Done:
+        """Type a command and wait for its end."""
+        loaded = self.folder / "loaded.txt"
+        loaded.unlink(missing_ok=True)
+        with self.start(*args, TEST_LOADED=str(loaded), **environment) as process:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        modules = loaded.read_text().splitlines() if loaded.exists() else []
+        return Done(process.returncode, out, err, frozenset(name.partition(".")[0] for name in modules))
+
+    def copy(self, folder: Path) -> Desk:
+        """The same history in another folder, to go on from there."""
+        shutil.copytree(self.folder, folder)
+        return Desk(folder)
+
+
+def new_desk(folder: Path) -> Desk:
+    """A folder with nothing but a queries file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "queries.toml").write_text(QUERIES, "utf-8")
+    return Desk(folder)

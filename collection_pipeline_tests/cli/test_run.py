@@ -1,0 +1,158 @@
+"""`collect run`: from nothing to a settled run, from a failure to its repair, job by job, interrupted, and beside others."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from collection_pipeline.engine.store import Store
+from collection_pipeline_tests.cli import crafted
+from collection_pipeline_tests.cli.conftest import Collected
+from collection_pipeline_tests.cli.desk import Desk
+
+pytestmark = pytest.mark.xdist_group("collected")  # one whole run for all of them
+
+JOBS = ["search_results", "detail_pages", "news_mentions", "daily_report"]
+DETAILS_DOWN = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=unauthorized"}
+
+
+def test_a_first_run_collects_everything_and_shows_where_the_report_is(collected: Collected) -> None:
+    done = collected.done
+    assert done.code == 0, done.err
+    assert done.out.startswith("Run 2026-11-29: settled; data as of 2026-11-29 00:00 (today)\n")
+    found = re.search(r"^daily_report: (.*\.html) \(beside it: .*\)$", done.out, re.MULTILINE)
+    assert found is not None
+    assert "<html" in Path(found[1]).read_text("utf-8")
+
+
+def test_progress_off_a_terminal_is_a_line_for_each_start_and_end(collected: Collected) -> None:
+    first, *lines = collected.done.err.splitlines()
+    assert first == "Run 2026-11-29; source: emulator (synthetic)"
+    told = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in lines]
+    ends = [line for line in told if not line.endswith(" started")]
+    assert [line.split(" done: ")[0] for line in ends] == JOBS
+    assert ends[0] == "search_results done: 2 rows, version 1, 2 credits"
+    assert not [line for line in told if "DEBUG" in line or "dagster" in line.lower()]
+
+
+def test_a_second_run_is_instant_and_says_how_to_collect_again(collected: Collected) -> None:
+    again = collected.desk.collect("run", "2026-11-29", "--json")
+    assert again.code == 0
+    assert not again.loaded & {"dagster", "pandas", "pyarrow"}
+    assert "Run 2026-11-29 is settled, so there was nothing to do." in again.err
+    assert "  collect run 2026-11-29.2  (a further collection)" in again.err.splitlines()
+    assert "  collect rerun search_results 2026-11-29  (anew, in this run)" in again.err.splitlines()
+    assert again.json == collected.desk.collect("status", "2026-11-29", "--json").json
+
+
+def test_status_reads_the_finished_run_without_dagster(collected: Collected) -> None:
+    done = collected.desk.collect("status", "--json")
+    assert not done.loaded & {"dagster", "pandas", "pyarrow"}
+    run = done.json
+    assert {key: value for key, value in run.items() if key != "jobs"} == {
+        "run_id": "2026-11-29",
+        "as_of": "2026-11-29T00:00:00+00:00",
+        "settled": True,
+        "credits_charged": 8,
+        "credits_reused": 0,
+    }
+    assert [(job["job_id"], job["status"], job["version"]) for job in run["jobs"]] == [(job, "done", 1) for job in JOBS]
+
+
+def test_the_run_shows_up_in_dagster(collected: Collected) -> None:
+    with dg.DagsterInstance.from_config(str(collected.desk.folder / "data" / "dagster")) as instance:
+        (run,) = instance.get_runs()
+        assert run.status is dg.DagsterRunStatus.SUCCESS
+        assert run.tags["dagster/partition"] == "2026-11-29"
+        assert run.tags["collection/requested_by"] == "collect run"
+        assert instance.get_dynamic_partitions("run_id") == ["2026-11-29"]
+        assert instance.telemetry_enabled is False
+
+
+def test_a_rerun_can_be_previewed_with_its_cost(collected: Collected) -> None:
+    done = collected.desk.collect("rerun", "detail_pages", "2026-11-29", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "detail_pages → news_mentions: follows",
+        "detail_pages → daily_report: follows",
+        "news_mentions → daily_report: follows",
+        "Runs detail_pages, news_mentions, daily_report; about 6 API credits.",
+        "The cost is what these jobs last took.",
+    ]
+    answer = collected.desk.collect("rerun", "detail_pages", "2026-11-29", "--dry-run", "--json").json
+    assert answer["runs"] == ["detail_pages", "news_mentions", "daily_report"]
+    assert answer["credits"] == 6
+    assert collected.desk.collect("status", "--json").json["credits_charged"] == 8
+
+
+def test_a_day_without_details_degrades_and_its_repair_makes_it_whole(collected: Collected, tmp_path: Path) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    bad = desk.collect("run", "2026-11-30", "--json", **DETAILS_DOWN)
+    assert bad.code == 1
+    jobs = {job["job_id"]: job for job in bad.json["jobs"]}
+    assert [jobs[job]["status"] for job in JOBS] == ["done", "failed", "skipped", "done"]
+    assert jobs["daily_report"]["degraded"] is True
+    assert jobs["daily_report"]["as_of"] == bad.json["as_of"] == "2026-11-29T00:00:00+00:00"
+    assert jobs["detail_pages"]["next_command"] == "collect rerun detail_pages 2026-11-30"
+    assert "detail_pages failed: " in bad.err
+    assert "daily_report done: 2 rows, version 1, 0 credits, degraded: data as of 2026-11-29" in bad.err
+
+    again = desk.collect("run", "2026-11-30", "--json")
+    assert (again.code, again.json) == (1, bad.json)
+
+    repaired = desk.collect("rerun", "detail_pages", "2026-11-30", "--json")
+    assert repaired.code == 0, repaired.err
+    jobs = {job["job_id"]: job for job in repaired.json["jobs"]}
+    assert [jobs[job]["status"] for job in JOBS] == ["done"] * 4
+    assert (jobs["daily_report"]["version"], jobs["daily_report"]["degraded"]) == (2, False)
+    assert repaired.json["as_of"] == "2026-11-30T00:00:00+00:00"
+
+
+def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_for_twice(desk: Desk) -> None:
+    early = desk.collect("run", "2026-11-29", "--only", "detail_pages", "--json")
+    assert early.code == 1
+    assert "detail_pages of 2026-11-29 has to wait: search_results about to start" in early.err
+    assert {job["status"] for job in early.json["jobs"]} == {"pending"}
+
+    assert desk.collect("run", "2026-11-29", "--only", "search_results").code == 0
+    again = desk.collect("run", "2026-11-29", "--only", "search_results", "--json")
+    assert again.code == 0
+    assert "search_results of 2026-11-29 is done already, and nothing that it reads has changed." in again.err
+    assert again.json["credits_charged"] == 2
+    assert [job["status"] for job in again.json["jobs"]] == ["done", "pending", "pending", "pending"]
+
+
+def test_ctrl_c_ends_the_job_and_says_what_is_kept(desk: Desk) -> None:
+    slow = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=slow@seconds=600"}
+    with desk.start("run", "2026-11-29", **slow) as running:
+        assert running.stderr is not None
+        while "detail_pages started" not in (line := running.stderr.readline()):
+            assert line, "it ended before the details"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=120)
+    assert (running.returncode, out) == (130, "")
+    assert "Stopped. Run 2026-11-29 is kept as it is." in err
+    assert "What was paid for is kept: the next attempt buys only what is missing." in err
+    assert "Traceback" not in err
+    jobs = {job["job_id"]: job for job in desk.collect("status", "--json").json["jobs"]}
+    assert (jobs["search_results"]["status"], jobs["detail_pages"]["status"]) == ("done", "failed")
+    assert "interrupted" in jobs["detail_pages"]["reason"]
+
+
+def test_it_waits_for_a_job_that_another_process_works_on(desk: Desk) -> None:
+    with Store.open(desk.database_url) as store:
+        crafted.open_run(store)
+        attempt = crafted.start(store, "search_results")
+        with desk.start("run", "2026-11-29") as running:
+            assert running.stderr is not None
+            while "Waiting for what others do" not in (line := running.stderr.readline()):
+                assert line, "it ended without waiting"
+            assert "search_results running since 06:00 in Dagster run dagster-" in line
+            store.fail(attempt, "out of credits", "out_of_credits", crafted.OPENED)
+            out, _ = running.communicate(timeout=120)
+    assert running.returncode == 1
+    assert "failed at 06:00 (out of credits)" in out

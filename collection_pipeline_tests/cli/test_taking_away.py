@@ -1,0 +1,68 @@
+"""`collect retract` and `collect prune`: listed first, done on confirmation, and never more than was listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from collection_pipeline_tests.cli.conftest import Collected
+
+pytestmark = pytest.mark.xdist_group("collected")
+
+RETRACT = ("retract", "detail_pages", "2026-11-29", "--reason", "wrong city")
+WITHDRAWN = ["detail_pages", "news_mentions", "daily_report"]
+
+
+def test_a_retraction_is_listed_and_asked_for_first(collected: Collected) -> None:
+    listed = collected.desk.collect(*RETRACT, "--dry-run")
+    assert listed.code == 0
+    assert listed.out.splitlines() == [f"withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN]
+    unasked = collected.desk.collect(*RETRACT)
+    assert (unasked.code, unasked.out) == (2, "")
+    assert "Nothing was changed." in unasked.err
+    assert collected.desk.collect("status", "--json").json["settled"] is True
+
+
+def test_a_retraction_withdraws_all_that_was_built_on_it_and_says_what_follows(
+    collected: Collected, tmp_path: Path
+) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    done = desk.collect(*RETRACT, "--yes", "--json")
+    assert done.code == 0
+    assert [each["job_id"] for each in done.json["withdrawn"]] == WITHDRAWN
+    assert done.json["standing"] == []
+    assert {each["job_id"] for each in done.json["decided_anew"]} == set(WITHDRAWN)
+    assert "  collect run 2026-11-29" in done.err.splitlines()
+    assert "dagster" not in done.loaded
+    run = desk.collect("status", "--json").json
+    assert [job["version"] for job in run["jobs"]] == [1, None, None, None]
+    assert "wrong city" in run["jobs"][1]["reason"]
+
+
+def test_a_version_that_there_is_not_cannot_be_retracted(collected: Collected) -> None:
+    done = collected.desk.collect(*RETRACT, "--version", "7", "--yes")
+    assert (done.code, done.out) == (2, "")
+    assert "has no version 7 that could be retracted" in done.err
+
+
+def test_pruning_removes_rows_files_and_partition_together(collected: Collected, tmp_path: Path) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    old = desk.collect("run", "2020-01-01")
+    assert old.code == 0, old.err
+    prune = ("prune", "--keep-days", "365")
+    assert desk.collect(*prune, "--dry-run").out == "would go: 2020-01-01\n"
+    unasked = desk.collect(*prune)
+    assert (unasked.code, unasked.out) == (2, "")
+    assert (desk.folder / "data" / "reports" / "2020-01-01").exists()
+
+    done = desk.collect(*prune, "--yes", "--json")
+    assert (done.code, done.json) == (0, {"dry_run": False, "runs": ["2020-01-01"]})
+    assert not (desk.folder / "data" / "reports" / "2020-01-01").exists()
+    assert desk.collect("status", "2020-01-01").code == 2
+    with dg.DagsterInstance.from_config(str(desk.folder / "data" / "dagster")) as instance:
+        assert instance.get_dynamic_partitions("run_id") == ["2026-11-29"]
+    assert desk.collect("status", "2026-11-29").code == 0
+    nothing = desk.collect(*prune, "--yes")
+    assert (nothing.code, nothing.out) == (0, "")
