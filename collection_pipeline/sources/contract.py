@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -17,6 +17,8 @@ Endpoint = Literal["search", "news", "maps_search", "maps_detail"]
 CREDITS: Mapping[Endpoint, int] = {"search": 1, "news": 1, "maps_search": 2, "maps_detail": 2}
 """Price of one successful request, in credits (the vendor's documentation)."""
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
@@ -24,13 +26,14 @@ class ApiRequest:
 
     endpoint: Endpoint
     params: Mapping[str, str | int | float]
+    fingerprint: str = field(init=False, repr=False, compare=False)
+    """The same for two requests that would buy the same answer: sha256 (hex), white space folded."""
 
-    @property
-    def fingerprint(self) -> str:
-        """The same for two requests that would buy the same answer: sha256 (hex), white space folded."""
+    def __post_init__(self) -> None:
         body = {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in self.params.items()}
-        text = json.dumps([self.endpoint, body], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        text = _CANONICAL.encode([self.endpoint, body])
+        # Made once: every call is looked up by it several times on its way.
+        object.__setattr__(self, "fingerprint", hashlib.sha256(text.encode()).hexdigest())
 
     @property
     def credits(self) -> int:
