@@ -45,12 +45,16 @@ class EdgeAccount:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The words for one run: its graph, its state, the plan made of them, and the facts beside."""
+    """The words for one run: its graph, its state, the plan made of them, and the facts beside.
+
+    `brief` is for a table, in which every job has a row: another job's failure is named there without its reason.
+    """
 
     graph: Graph
     run: RunState
     plan: Plan
     facts: Facts
+    brief: bool = False
 
     def reason(self, job_id: str) -> str:
         """Why the job's status is what it is, in one line; what was kept and what to type where somebody has to act."""
@@ -114,12 +118,15 @@ class Explanation:
 
     def condition(self, job_id: str) -> str:
         """What a job is to those who wait for it: "failed at 06:12 (out of credits)", "running since 06:05"."""
+        return self._condition(job_id, brief=self.brief)
+
+    def _condition(self, job_id: str, *, brief: bool) -> str:
         decision, facts = self.plan.decisions[job_id], self.facts.of(job_id)
         match decision.status:
             case "running":
                 return "running" + self._at("since", facts.started_at) + _in_run(facts.holder)
             case "failed":
-                because = f" ({_one_line(facts.reason)})" if facts.reason else ""
+                because = f" ({_one_line(facts.reason)})" if facts.reason and not brief else ""
                 return "failed" + self._at("at", facts.finished_at) + because
             case "skipped":
                 return f"skipped: {self._held_by(decision)}"
@@ -152,7 +159,7 @@ class Explanation:
     def _headline(self, decision: Decision) -> str:
         if decision.status == "done" and decision.state.current is not None:
             return f"done: version {decision.state.current.version}"
-        return self.condition(decision.job_id)
+        return self._condition(decision.job_id, brief=False)
 
     def _annotations(self, decision: Decision) -> list[str]:
         """What a finished job stands on, where that is not simply the newest of its own run."""
