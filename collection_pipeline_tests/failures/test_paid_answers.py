@@ -1,0 +1,80 @@
+"""What was paid for is never lost and never bought again, whatever is killed when."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from collection_pipeline.engine.recording import WRITE_BATCH
+from collection_pipeline_tests.failures.conftest import NewDesk
+from collection_pipeline_tests.failures.desk import RUN, Desk
+from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, run_trial
+
+
+@pytest.mark.parametrize(("database", "seed"), [("sqlite", 1), ("postgres", 2), ("sqlite", 3)])
+def test_a_kill_at_any_moment_costs_at_most_what_was_in_flight(
+    new_desk: NewDesk, database: str, seed: int, request: pytest.FixtureRequest
+) -> None:
+    desk = new_desk(request.getfixturevalue(f"{database}_url"), THOUSAND_PLACES, latency_ms=LATENCY_MS)
+
+    found = run_trial(desk, random.Random(seed), kills=2)
+
+    assert found.rows == found.places == 1000
+    assert found.stored_twice == 0
+    assert found.lost <= found.kills * (CONCURRENCY + WRITE_BATCH)
+
+
+def details(desk: Desk) -> int:
+    """How many details the source was asked for."""
+    return desk.account.requests["maps_detail"]
+
+
+def test_an_answer_that_broke_off_may_have_been_billed_and_is_shown_apart(new_desk: NewDesk, sqlite_url: str) -> None:
+    desk = new_desk(sqlite_url, faults="maps_detail=cut_connection:0.3@tries=1@charged=yes")
+
+    desk.collect("run", RUN, "--only", "search_results")
+    desk.collect("run", RUN, "--only", "detail_pages")
+
+    cut = desk.account.faults["maps_detail=cut_connection:0.3@tries=1@charged=yes"]
+    assert cut > 0
+    said = desk.collect("status", RUN)
+    assert f"{desk.account.credits_charged - 2 * cut} spent" in said
+    assert f"{2 * cut} possibly billed without an answer" in said
+
+
+def test_a_rerun_after_a_published_version_asks_anew(new_desk: NewDesk, sqlite_url: str) -> None:
+    desk = new_desk(sqlite_url)
+    desk.collect("run", RUN)
+    before = details(desk)
+
+    desk.collect("rerun", "detail_pages", RUN)
+
+    assert details(desk) == 2 * before
+
+
+def test_so_does_one_after_a_failed_check(new_desk: NewDesk, sqlite_url: str) -> None:
+    desk = new_desk(sqlite_url, faults="maps_detail=malformed_body:0.5")
+    desk.collect("run", RUN, expect=1)
+    assert desk.statuses()["detail_pages"] == "failed"
+    before = details(desk)
+
+    desk.collect("rerun", "detail_pages", RUN, expect=1)
+
+    assert details(desk) == 2 * before
+
+
+def test_one_failed_detail_costs_one_request_to_repair(new_desk: NewDesk, sqlite_url: str) -> None:
+    desk = new_desk(sqlite_url, THOUSAND_PLACES)
+    desk.collect("run", RUN, "--only", "search_results")
+    feature_id = desk.one("SELECT min(feature_id) FROM search_results WHERE run_id = :run", run=RUN)
+    desk.set_faults(f"maps_detail=upstream_error@feature_id={feature_id}")
+    desk.collect("run", RUN, "--only", "detail_pages")
+    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 999
+    desk.set_faults("")
+    before = details(desk)
+
+    desk.collect("rerun", "detail_pages", RUN, "--missing-only")
+
+    assert details(desk) - before == 1
+    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 1000
