@@ -1,4 +1,4 @@
-"""`collect run`: from nothing to a settled run, from a failure to its repair, job by job, interrupted, and beside others."""
+"""`collect run`: from nothing to settled, from a failure to its repair, job by job, interrupted, and beside others."""
 
 from __future__ import annotations
 
