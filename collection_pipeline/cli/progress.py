@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from collection_pipeline.cli.terminal import console, inert, is_terminal, note
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
+    from datetime import datetime, tzinfo
 
     from rich.progress import TaskID
 
@@ -159,23 +159,25 @@ class _Watch:
         except StoreError:
             return  # whoever works with the store says so
         for job in jobs:
-            before, after = self._seen.get(job.job_id), _mark(job)
+            before, after = self._seen.get(job.job_id, _NOT_SEEN), _mark(job)
             if after == before:
                 continue
             self._seen[job.job_id] = after
-            if job.outcome == "running":
+            if job.attempts > before[0]:  # said also of a job that started and ended since the last look
                 self._display.started(job.job_id)
-                self._display.say(f"{self._clock(job)} {job.job_id} started")
-            elif job.outcome != "pending":
+                self._display.say(f"{self._clock(job.started_at)} {job.job_id} started")
+            if job.outcome not in ("running", "pending"):
                 self._display.ended(job.job_id)
-                self._display.say(f"{self._clock(job)} {job.job_id} {_ending(job)}")
+                self._display.say(f"{self._clock(job.finished_at)} {job.job_id} {_ending(job)}")
 
-    def _clock(self, job: JobView) -> str:
-        instant = job.started_at if job.outcome == "running" else job.finished_at
+    def _clock(self, instant: datetime | None) -> str:
         return "" if instant is None else f"{instant.astimezone(self._timezone):%H:%M:%S}"
 
 
-def _mark(job: JobView) -> tuple[object, ...]:
+_NOT_SEEN = (0, "pending", None)
+
+
+def _mark(job: JobView) -> tuple[int, str, datetime | None]:
     """What changes when an attempt starts or ends."""
     return job.attempts, job.outcome, job.finished_at
 
