@@ -83,6 +83,9 @@ def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: 
     for line in preview.lines():
         result(line)
     result("The cost is what these jobs last took.")
+    unknown = [job.job_id for job in found.view.jobs if job.job_id in preview.runs and job.latest is None]
+    if unknown:
+        result(f"Not counted: {', '.join(unknown)}, with no version so far.")
     if missing_only:
         result(f"Of {job_id} only what is missing is bought, which is not counted here.")
 
