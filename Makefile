@@ -13,7 +13,7 @@ export DAGSTER_HOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev dev-postgres test lock
+.PHONY: help run dev dev-postgres test bench lock
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: $(VENV)/.dev ## Set up and run linter, format check, type checker, import 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses=auto --dist=loadgroup
+
+bench: $(VENV)/.dev ## Set up and measure speed and memory; BENCH=--quick for a first look
+	@exec $(BIN)/python -m benchmarks $(BENCH)
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version=3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command='make lock' --group=setup pyproject.toml

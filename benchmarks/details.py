@@ -29,17 +29,18 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         taken = interleaved(
             2 if quick else 3,
             ours=lambda: _ours(base_url, places, Path(folder)),
-            peer=lambda: seconds(lambda: asyncio.run(_bare(base_url, places))),
+            peer=lambda: (seconds(lambda: asyncio.run(_bare(base_url, places))), 0.0),
         )
     fetched = [fetch_s for fetch_s, _ in taken["ours"]]
     whole = [fetch_s + publish_s for fetch_s, publish_s in taken["ours"]]
+    bare = [fetch_s for fetch_s, _ in taken["peer"]]
     ideal = [ideal_s] * len(whole)
     share, note = ratio(ideal, fetched)
     yield Figure("fetched and stored, of the ideal", share, "x", at_least=0.93, note=note)
     yield Figure("the same in requests", places / (ideal_s / share), "1/s")
-    share, note = ratio(ideal, taken["peer"])
+    share, note = ratio(ideal, bare)
     yield Figure("bare aiohttp, nothing stored, of the ideal", share, "x", note=note)
-    share, note = ratio(taken["peer"], fetched)
+    share, note = ratio(bare, fetched)
     yield Figure("fetched and stored, of bare aiohttp", share, "x", note=note)
     share, note = ratio(ideal, whole)
     yield Figure("fetched, stored, parsed, audited, published, of the ideal", share, "x", at_least=0.93, note=note)

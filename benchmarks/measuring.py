@@ -95,7 +95,7 @@ def peak_mb() -> float:
 
 @contextmanager
 def workplace() -> Iterator[dict[str, str]]:
-    """The environment for processes that keep all they write in one temporary folder, whatever the caller's settings."""
+    """An environment for processes that keep all they write in one temporary folder, whatever the caller's settings."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         kept = {
             name: value

@@ -15,7 +15,7 @@ from benchmarks.workload import RUN, searched
 from collection_pipeline.assets import ASSETS
 from collection_pipeline.datasets import DETAIL_PAGES
 from collection_pipeline.definitions import GRAPH
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS
+from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUN_ID
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import Settings
 from collection_pipeline.sources.serpbase import SerpBaseSource
@@ -38,7 +38,7 @@ def _materialize(places: int) -> float:
             collection(GRAPH, Settings.load(environ)), open_source=lambda _moment: nullcontext(source)
         )
         searched(made.store, places)
-        instance.add_dynamic_partitions(RUNS.name, [str(RUN)])
+        instance.add_dynamic_partitions(RUN_ID, [str(RUN)])
 
         def run() -> None:
             dg.materialize(

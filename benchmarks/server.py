@@ -1,6 +1,7 @@
-"""A server that answers every POST with one detail page after a fixed time: as little as HTTP allows, in its own process.
+"""A server that answers every POST with one detail page after a fixed time, in a process of its own.
 
-The answer is made once; only the feature_id and a request_id are filled in, so that the server is never the bottleneck.
+It does as little as HTTP allows, so that it is never the bottleneck: the answer is made once, and only the feature_id
+and a request_id are filled in.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PLACE = {
     "latitude": 51.5,
     "longitude": -0.12,
     "description": "Tea by the pot, cake by the slice.",
-    "hours": {day: "09:00-17:00" for day in ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")},
+    "hours": dict.fromkeys(("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"), "09:00-17:00"),
     "open_status": {"text": "Open until 17:00"},
     "attributes": [{"name": f"attribute {number}", "value": "yes"} for number in range(12)],
 }

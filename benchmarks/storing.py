@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from benchmarks.measuring import Figure, interleaved, ratio, seconds
 from benchmarks.workload import NOW
-from collection_pipeline.engine.checks import Coverage, Facts, Schema, UniqueKey, Volume, audit
+from collection_pipeline.engine.checks import CallCounts, Check, Coverage, Evidence, Schema, UniqueKey, Volume, audit
 from collection_pipeline.engine.datasets import DTYPES, Column, Dataset, Kind
 from collection_pipeline.engine.graph import Graph, Job
 from collection_pipeline.engine.holders import Holder
@@ -50,6 +50,7 @@ KINDS: dict[str, Kind] = {
     "fetched_at": "instant",
 }
 ROWS = Dataset("bench", tuple(Column(name, kind, name) for name, kind in KINDS.items()), key=("feature_id",))
+CHECKS: tuple[Check, ...] = (Schema(), UniqueKey(ROWS.key), Coverage(hard=0.8), Volume())
 GRAPH = Graph.build([Job(ROWS.name)])
 RUN = RunId.parse("2026-11-29")
 POSTGRESQL_TYPES = {"text": "text", "integer": "int8", "number": "float8", "boolean": "bool", "instant": "timestamptz"}
@@ -61,9 +62,11 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     rounds = 2 if quick else 5
     with TemporaryDirectory() as folder:
         fresh = partial(_sqlite_url, Path(folder))
-        yield from _compare("SQLite", frame, rounds, fresh, _write_adbc_sqlite, _read_adbc_sqlite)
+        yield from _compare("SQLite", frame, rounds, fresh=fresh, write=_write_adbc_sqlite, read=_read_adbc_sqlite)
     with _postgresql() as server, server.new_database() as url:
-        yield from _compare("PostgreSQL", frame, rounds, lambda: url, _write_copy, _read_adbc_postgresql)
+        yield from _compare(
+            "PostgreSQL", frame, rounds, fresh=lambda: url, write=_write_copy, read=_read_adbc_postgresql
+        )
     yield from _parts(frame, rounds)
 
 
@@ -71,6 +74,7 @@ def _compare(
     database: str,
     frame: pd.DataFrame,
     rounds: int,
+    *,
     fresh: Callable[[], str],
     write: Callable[[str, pd.DataFrame], float],
     read: Callable[[str], float],
@@ -184,12 +188,11 @@ def _publish(url: str, frame: pd.DataFrame, *, audited: bool) -> float:
 def _published(store: Store, frame: pd.DataFrame, *, audited: bool = False) -> Published:
     store.open_run(RUN, NOW, GRAPH, NOW)
     attempt = _claimed(store)
-    checks = (Schema(), UniqueKey(ROWS.key), Coverage(hard=0.8), Volume())
     return store.publish(
         attempt,
         ROWS,
         checked([frame], ROWS, []) if audited else [frame],
-        partial(audit, checks, facts=Facts()) if audited else lambda _: [],
+        lambda staged: audit(CHECKS if audited else (), Evidence(staged, CallCounts())),
         manifest=lambda _: Manifest(),
         now=NOW,
     )

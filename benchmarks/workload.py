@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 import pandas as pd
 
 from collection_pipeline.assets import ASSETS
 from collection_pipeline.datasets import DETAIL_PAGES, SEARCH_RESULTS
 from collection_pipeline.engine.asset import graph_of
-from collection_pipeline.engine.checks import Check, Coverage, Schema, UniqueKey, Volume, audit
+from collection_pipeline.engine.checks import Check, Coverage, Evidence, Schema, UniqueKey, Volume, audit
 from collection_pipeline.engine.datasets import DTYPES
 from collection_pipeline.engine.gate import gate
 from collection_pipeline.engine.holders import Holder
@@ -105,7 +104,7 @@ class Details:
             self._attempt,
             DETAIL_PAGES,
             checked(frames, DETAIL_PAGES, errors),
-            partial(audit, CHECKS, facts=self._calls.facts()),
+            lambda staged: audit(CHECKS, Evidence(staged, self._calls.counts)),
             manifest=lambda _: Manifest(),
             now=NOW,
         )
