@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 _SERVER = multiprocessing.get_context("forkserver")
-# Nothing of the package itself: it reads the environment, which each child has of its own.
-_SERVER.set_forkserver_preload(["aiohttp", "airportsdata", "apprise", "dagster", "pandera.pandas", "psycopg", "rich"])
+# Not the assets: they read the environment, which each child has of its own.
+_PRELOADED = ["aiohttp", "airportsdata", "apprise", "dagster", "pandera.pandas", "psycopg", "rich.live", "uvicorn"]
+_PRELOADED += ["collection_pipeline_tests.failures.publisher"]
+_SERVER.set_forkserver_preload(_PRELOADED)
 
 PATIENCE_S = 120
 
