@@ -21,6 +21,7 @@ from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.state import Artifact, Inputs, JobState, RunState, Status
 
 Start = Literal["started", "nothing to do", "refused", "held"]
+Outcome = Literal["succeeded", "unusable", "failed"]
 
 
 @dataclass
@@ -131,6 +132,7 @@ class World:
             row = self.rows[version.artifact.run_id][version.artifact.job_id]
             if row.outcome == "running":
                 continue  # `finish` will see to it
+            row.dagster_run_id = None  # what is shown from now on is no attempt's outcome
             if row.standing is not None:
                 row.outcome, row.attempted = "done", row.standing.inputs
             elif version is first:
@@ -195,7 +197,7 @@ class World:
         self._reap(run)
         return result
 
-    def finish(self, run: DagsterRun, job_id: str, outcome: Literal["succeeded", "unusable", "failed"]) -> None:
+    def finish(self, run: DagsterRun, job_id: str, outcome: Outcome) -> None:
         """End a running step. Unusable: its artifact is stored, and a blocking check failed.
 
         What was retracted since the attempt read it cannot become part of a usable artifact.

@@ -20,7 +20,7 @@ from collection_pipeline.engine.lateness import is_late
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.state import Artifact
 from collection_pipeline_tests.engine.builders import NINE, THREE_DAYS, edge, job
-from collection_pipeline_tests.engine.model import DagsterRun, World
+from collection_pipeline_tests.engine.model import DagsterRun, Outcome, World
 
 NAMES = "abcde"
 RUN_IDS = ("2026-11-25", "2026-11-27", "2026-11-28", "2026-11-29", "2026-11-29T0600", "2026-11-29T0600.2", "2026-11-30")
@@ -45,21 +45,66 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph.build(jobs)
 
 
+OUTCOMES: tuple[Outcome, ...] = ("succeeded", "succeeded", "succeeded", "unusable", "failed")
+
+
 class Propagation(RuleBasedStateMachine):
     world: World
+    sensor_is_on: bool
 
-    @initialize(graph=graphs(), first=st.sampled_from(RUN_IDS))
-    def open_the_world(self, graph: Graph, first: str) -> None:
+    @initialize(graph=graphs(), first=st.sampled_from(RUN_IDS), sensor_is_on=st.booleans())
+    def open_the_world(self, graph: Graph, first: str, sensor_is_on: bool) -> None:
         self.world = World(graph)
-        self.world.open(first)
+        self.world.launch(first, graph.jobs, automatic=True)
+        self.sensor_is_on = sensor_is_on
 
-    # choices among what is there
+    # events
 
-    def pick_run(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.world.rows)), "run_id")
+    @rule(run_id=st.sampled_from(RUN_IDS), automatic=st.booleans())
+    def a_run_is_launched_as_one_chain(self, run_id: str, automatic: bool) -> None:
+        if not (automatic and run_id in self.world.rows):
+            self.world.launch(run_id, self.world.graph.jobs, automatic=automatic)
 
-    def pick_job(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(list(self.world.graph.jobs)), "job")
+    @rule(data=st.data())
+    def somebody_reruns_a_job(self, data: st.DataObject) -> None:
+        run_id = data.draw(st.sampled_from(sorted(self.world.rows)), "run_id")
+        job_id = data.draw(st.sampled_from(list(self.world.graph.jobs)), "job")
+        self.world.rows[run_id][job_id].edition += data.draw(st.integers(0, 1), "other data")
+        self.world.launch(run_id, [job_id], automatic=False)
+
+    @rule(turns=st.lists(st.tuples(st.integers(0, 99), st.sampled_from(OUTCOMES)), min_size=4, max_size=16))
+    def dagster_goes_on(self, turns: list[tuple[int, Outcome]]) -> None:
+        for choice, outcome in turns:
+            moves = [*self.running(), *self.startable()]
+            if not moves:
+                return
+            run, job_id = moves[choice % len(moves)]
+            if job_id in run.steps:
+                self.world.finish(run, job_id, outcome)
+            else:
+                self.start(run, job_id)
+            if self.sensor_is_on and choice % 3:
+                self.tick(run.run_id)
+
+    @rule()
+    def the_sensor_ticks(self) -> None:
+        for run_id in list(self.world.rows):
+            self.tick(run_id)
+
+    @precondition(lambda self: self.world.dagster_runs)
+    @rule(data=st.data())
+    def a_dagster_run_is_killed(self, data: st.DataObject) -> None:
+        run_id = data.draw(st.sampled_from(sorted(self.world.dagster_runs)), "Dagster run")
+        self.world.kill(self.world.dagster_runs[run_id])
+
+    @precondition(lambda self: self.standing())
+    @rule(data=st.data())
+    def somebody_retracts_an_artifact(self, data: st.DataObject) -> None:
+        self.world.retract(*data.draw(st.sampled_from(self.standing()), "artifact"))
+
+    @rule(hours=st.sampled_from((1, 9, 24)))
+    def time_passes(self, hours: int) -> None:
+        self.world.pass_time(timedelta(hours=hours))
 
     def running(self) -> list[tuple[DagsterRun, str]]:
         return [
@@ -72,53 +117,13 @@ class Propagation(RuleBasedStateMachine):
     def startable(self) -> list[tuple[DagsterRun, str]]:
         return [(run, job_id) for run in self.world.dagster_runs.values() for job_id in self.world.startable(run)]
 
-    # events
-
-    @rule(run_id=st.sampled_from(RUN_IDS))
-    def the_schedule_opens_a_run_as_one_chain(self, run_id: str) -> None:
-        if run_id not in self.world.rows:
-            self.world.launch(run_id, self.world.graph.jobs, automatic=True)
-
-    @rule(run_id=st.sampled_from(RUN_IDS))
-    def somebody_backfills_a_run(self, run_id: str) -> None:
-        self.world.launch(run_id, self.world.graph.jobs, automatic=False)
-
-    @rule(data=st.data())
-    def somebody_reruns_a_job(self, data: st.DataObject) -> None:
-        self.world.launch(self.pick_run(data), [self.pick_job(data)], automatic=False)
-
-    @rule(data=st.data())
-    def the_outside_changes(self, data: st.DataObject) -> None:
-        self.world.rows[self.pick_run(data)][self.pick_job(data)].edition += 1
-
-    @rule(data=st.data())
-    def the_sensor_ticks(self, data: st.DataObject) -> None:
-        self.tick(self.pick_run(data))
-
-    @precondition(lambda self: self.startable())
-    @rule(data=st.data())
-    def dagster_starts_a_step(self, data: st.DataObject) -> None:
-        run, job_id = data.draw(st.sampled_from(self.startable()), "step")
-        self.start(run, job_id)
-
-    @precondition(lambda self: self.running())
-    @rule(data=st.data(), outcome=st.sampled_from(("succeeded", "succeeded", "unusable", "failed")))
-    def a_step_ends(self, data: st.DataObject, outcome: str) -> None:
-        run, job_id = data.draw(st.sampled_from(self.running()), "step")
-        self.world.finish(run, job_id, outcome)  # type: ignore[arg-type]
-
-    @precondition(lambda self: self.world.dagster_runs)
-    @rule(data=st.data())
-    def a_dagster_run_is_killed(self, data: st.DataObject) -> None:
-        self.world.kill(data.draw(st.sampled_from(list(self.world.dagster_runs.values())), "Dagster run"))
-
-    @rule(data=st.data())
-    def somebody_retracts_an_artifact(self, data: st.DataObject) -> None:
-        self.world.retract(self.pick_run(data), self.pick_job(data))
-
-    @rule(hours=st.sampled_from((1, 10, 30)))
-    def time_passes(self, hours: int) -> None:
-        self.world.pass_time(timedelta(hours=hours))
+    def standing(self) -> list[tuple[str, str]]:
+        return [
+            (run_id, job_id)
+            for run_id, rows in self.world.rows.items()
+            for job_id, row in rows.items()
+            if row.standing is not None
+        ]
 
     # safety
 
@@ -194,7 +199,8 @@ class Propagation(RuleBasedStateMachine):
 
     def drain(self) -> None:
         """Let Dagster and the sensor go on by themselves, with every fault healed, until all runs are settled."""
-        for _ in range(60 * len(self.world.rows)):
+        launched = sum(len(run.job_ids) for run in self.world.dagster_runs.values())
+        for _ in range(2 * launched + 60 * len(self.world.rows)):
             if step := self.running():
                 self.world.finish(*step[0], "succeeded")
             elif step := self.startable():
