@@ -1,0 +1,70 @@
+"""Files of a version: there whole or not at all, on a disk and in a place that knows neither folders nor renaming."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from collection_pipeline.engine.files import ASIDE, FilesUnavailableError, publish_files
+
+FILES = {"report.html": b"<p>", "places.csv": b"name"}
+
+
+@pytest.fixture(params=["disk", "file://", "memory://"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UPath]:
+    match request.param:
+        case "disk":
+            yield UPath(tmp_path / "reports")
+        case "file://":
+            yield UPath(f"file://{tmp_path / 'reports'}")
+        case _:
+            bucket = UPath(f"memory://{uuid.uuid4().hex}")
+            yield bucket
+            bucket.fs.rm(bucket.path, recursive=True)
+
+
+def names(folder: UPath) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_manifest_leads_to_the_files(root: UPath) -> None:
+    entries = publish_files(root, "2026-11-29", "daily_report", 1, FILES)
+
+    assert {entry["name"]: UPath(entry["path"]).read_bytes() for entry in entries} == FILES
+    assert names(root / "2026-11-29" / "daily_report") == {"v1"}
+
+
+def test_versions_and_jobs_stand_side_by_side(root: UPath) -> None:
+    publish_files(root, "2026-11-29", "daily_report", 1, FILES)
+    publish_files(root, "2026-11-29", "daily_report", 2, FILES)
+    publish_files(root, "2026-11-29", "weekly_report", 1, FILES)
+
+    assert names(root / "2026-11-29") == {"daily_report", "weekly_report"}
+    assert names(root / "2026-11-29" / "daily_report") == {"v1", "v2"}
+    assert names(root / "2026-11-29" / "daily_report" / "v1") == set(FILES)
+
+
+def test_what_a_killed_attempt_left_is_replaced(root: UPath) -> None:
+    publish_files(root, "2026-11-29", "daily_report", 1, {"old.html": b"", "report.html": b"old"})
+    half_written = root / "2026-11-29" / "daily_report" / f"{ASIDE}1"
+    half_written.mkdir()
+    (half_written / "report.html").write_bytes(b"half")
+
+    publish_files(root, "2026-11-29", "daily_report", 1, FILES)
+
+    folder = root / "2026-11-29" / "daily_report"
+    assert names(folder) == {"v1"}
+    assert {path.name: path.read_bytes() for path in (folder / "v1").iterdir()} == FILES
+
+
+def test_a_location_that_is_none_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(
+        FilesUnavailableError, match=r"cannot be written to .*file/reports: Not a directory.*COLLECTION_"
+    ):
+        publish_files(UPath(tmp_path / "file" / "reports"), "2026-11-29", "daily_report", 1, FILES)
