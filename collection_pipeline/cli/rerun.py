@@ -44,6 +44,7 @@ def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing
     from collection_pipeline.engine.launches import FETCH, FETCH_MISSING
 
     with session(settings, kept.store, run_id) as work:
+        work.advance()  # a holder that is gone no longer holds the job
         before = work.attempts()[job_id]
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
         if work.attempts()[job_id] == before:

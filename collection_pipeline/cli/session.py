@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import dagster as dg
 
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.instance import open_instance
+from collection_pipeline.cli.pools import waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import defs
 from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS
@@ -56,18 +58,21 @@ class Session:
     def execute(self, jobs: Sequence[str], tags: Mapping[str, str]) -> str | None:
         """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first."""
         job = defs.resolve_job_def(collection_job.name)
+        dagster_run_id = str(uuid.uuid4())
         try:
-            done = job.execute_in_process(
-                run_config=_QUIET,
-                instance=self.instance,
-                partition_key=self.run_id,
-                asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
-                tags={**tags, PROCESS: process_tag()},
-                raise_on_error=False,
-            )
+            with waits_told(self.instance, dagster_run_id, self.display.say):
+                done = job.execute_in_process(
+                    run_id=dagster_run_id,
+                    run_config=_QUIET,
+                    instance=self.instance,
+                    partition_key=self.run_id,
+                    asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
+                    tags={**tags, PROCESS: process_tag()},
+                    raise_on_error=False,
+                )
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
             raise KeyboardInterrupt(self._stopped()) from None
-        if self._was_stopped(done.run_id):
+        if self._was_stopped(dagster_run_id):
             raise KeyboardInterrupt(self._stopped())
         return None if done.success else _first_failure(done)
 

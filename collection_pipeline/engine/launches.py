@@ -93,4 +93,6 @@ def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     if not process_is_gone(host, int(pid), float(started)):
         return False
     instance.report_run_failed(run, "The process that executed this run is gone.")
+    # The daemon would give its places in the pools back; where none runs, the next run would wait for them for ever.
+    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     return True

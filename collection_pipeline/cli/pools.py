@@ -1,0 +1,42 @@
+"""Saying why nothing happens while a Dagster run of this process waits for a place in a concurrency pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+LOOK_EVERY_S = 3.0
+
+
+@contextmanager
+def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Tell once for each step and pool that it waits, and which Dagster runs have the places, until the block ends."""
+    over = threading.Event()
+    told: set[str] = set()
+
+    def keep_looking() -> None:
+        while not over.wait(LOOK_EVERY_S):
+            for line in _waits(instance, dagster_run_id):
+                if line not in told:
+                    told.add(line)
+                    say(line)
+
+    thread = threading.Thread(target=keep_looking, name="pools", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _waits(instance: dg.DagsterInstance, dagster_run_id: str) -> Iterator[str]:
+    for pool in sorted(instance.event_log_storage.get_concurrency_keys()):
+        info = instance.event_log_storage.get_concurrency_info(pool)
+        holders = ", ".join(sorted({slot.run_id[:8] for slot in info.claimed_slots if slot.run_id != dagster_run_id}))
+        for step in info.pending_steps:
+            if step.run_id == dagster_run_id and step.assigned_timestamp is None and holders:
+                yield f"{step.step_key} waits for a place in the pool {pool}, which Dagster run {holders} has."
