@@ -117,7 +117,7 @@ def test_the_report_is_a_page_a_table_and_a_workbook_and_says_what_it_stands_on(
 ) -> None:
     template.materialize()
 
-    folder = tmp_path / "data" / "reports" / RUN / "v1"
+    folder = tmp_path / "data" / "reports" / RUN / "daily_report" / "v1"
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in folder.iterdir()} == {"report.html", "places.csv", "places.xlsx", "picture.svg"}
     assert page.index("data as of 2026-11-29 (today)") < page.index("数据截至 2026-11-29（今日）") < page.index("<h1")
@@ -192,4 +192,4 @@ def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_
 
     changes = {row[0] for row in template.rows("SELECT change FROM daily_report WHERE run_id = :r", r="2026-11-29")}
     assert changes <= {"new", "up", "down", "same"}
-    assert "2026-11-28" in (tmp_path / "data/reports/2026-11-29/v1/report.html").read_text(encoding="utf-8")
+    assert "2026-11-28" in (tmp_path / "data/reports/2026-11-29/daily_report/v1/report.html").read_text(encoding="utf-8")

@@ -66,12 +66,12 @@ def _is_open_again(store: Store, run_id: str) -> bool:
 
 
 def _remove_files(removal: Removal) -> None:
-    """Remove the files that the manifests name, and the folders of version and run if nothing else is in them."""
+    """Remove the files that the manifests name, and the folders of version, job and run if nothing else is in them."""
     from upath import UPath
 
     for file in removal.files:
         path = UPath(file["path"])
         path.unlink(missing_ok=True)
-        for folder in (path.parent, path.parent.parent):
+        for folder in list(path.parents)[:3]:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()

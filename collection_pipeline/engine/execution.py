@@ -207,9 +207,8 @@ class _Work:
         return outcomes
 
     def _manifest(self, product: Product, calls: PaidCalls, version: int) -> Manifest:
-        files = (
-            publish_files(self.collection.reports, self.attempt.run_id, version, product.files) if product.files else []
-        )
+        run_id, job_id = self.attempt.run_id, self.attempt.job_id
+        files = publish_files(self.collection.reports, run_id, job_id, version, product.files) if product.files else []
         return Manifest(
             source=self.collection.source_label,
             credits_charged=calls.credits_charged,

@@ -9,6 +9,12 @@ from typing import Any
 
 from upath import UPath
 
+ASIDE = ".aside-"
+"""How the names of folders begin that are not complete yet."""
+
+_ON_A_DISK = ("", "file", "local")
+"""Protocols of locations where a folder is renamed in one step."""
+
 
 class FilesUnavailableError(Exception):
     """The report location cannot be written."""
@@ -16,23 +22,30 @@ class FilesUnavailableError(Exception):
     retryable = True
 
 
-def publish_files(root: UPath, run_id: str, version: int, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """Write `files` (name → content) as `root/run_id/v<version>/` and return what the manifest keeps of each.
+def publish_files(
+    root: UPath, run_id: str, job_id: str, version: int, files: Mapping[str, bytes]
+) -> list[dict[str, Any]]:
+    """Write `files` (name → content) as `root/run_id/job_id/v<version>/` and return what the manifest keeps of each.
 
-    A folder of that name left by an attempt that was killed before its version was committed is replaced.
+    What an attempt left there that was killed before its version was committed is replaced.
     Raises `FilesUnavailableError` when the location cannot be written; nothing is left behind.
     """
-    final = root / run_id / f"v{version}"
-    aside = root / run_id / f".{uuid.uuid4().hex}"
+    folder = root / run_id / job_id
+    final = folder / f"v{version}"
+    # A bucket knows neither folders nor renaming: there, each file appears whole, and none is named by anything before
+    # the version is committed.
+    written = folder / f"{ASIDE}{uuid.uuid4().hex}" if root.protocol in _ON_A_DISK else final
     try:
-        aside.mkdir(parents=True)
+        for leftover in _leftovers(folder, final):
+            remove_folder(leftover)
+        written.mkdir(parents=True, exist_ok=True)
         try:
             for name, content in files.items():
-                (aside / name).write_bytes(content)
-            remove_folder(final)
-            aside.rename(final)
+                (written / name).write_bytes(content)
+            if written != final:
+                written.rename(final)
         except BaseException:
-            remove_folder(aside)
+            remove_folder(written)
             raise
     except OSError as error:
         raise FilesUnavailableError(
@@ -48,6 +61,13 @@ def publish_files(root: UPath, run_id: str, version: int, files: Mapping[str, by
         }
         for name, content in files.items()
     ]
+
+
+def _leftovers(folder: UPath, final: UPath) -> list[UPath]:
+    """What killed attempts of this job left: the folder of a version that was not committed, and half-written ones."""
+    if not folder.exists():
+        return []
+    return [each for each in folder.iterdir() if each == final or each.name.startswith(ASIDE)]
 
 
 def remove_folder(folder: UPath) -> None:

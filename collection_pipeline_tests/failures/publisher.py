@@ -63,7 +63,7 @@ def publish(world: World, attempt: Attempt, edition: str, reports: Path, points:
             yield frame.assign(place_id=[f"{part}{number}" for number in range(len(frame))])
 
     def manifest(version: int) -> Manifest:
-        files = publish_files(UPath(reports), RUN, version, {"report.txt": edition.encode()})
+        files = publish_files(UPath(reports), RUN, JOB, version, {"report.txt": edition.encode()})
         return Manifest(source="test", files=files)
 
     return world.store.publish(
