@@ -311,10 +311,11 @@ class TestTwoLibrariesOnOneFile:
             assert order == ["given back", "asked"]
 
 
-def test_the_log_of_sqlite_is_synced_at_every_commit(sqlite_url: str) -> None:
+def test_a_sqlite_file_is_set_up_to_be_safe_and_fast(sqlite_url: str) -> None:
     with Store.open(sqlite_url) as store, store.database.read() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2  # full: synced at every commit
+        assert connection.exec_driver_sql("PRAGMA page_size").scalar_one() == 16_384
 
 
 def test_the_state_of_a_run_is_read_in_a_fixed_number_of_queries(world: World) -> None:

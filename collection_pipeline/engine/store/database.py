@@ -31,6 +31,9 @@ from collection_pipeline.engine.store.sqlite_file import SqliteFile
 BUSY_TIMEOUT_S = 120
 CONNECT_TIMEOUT_S = 10
 
+PAGE_BYTES = 16_384
+"""Of a new SQLite file. Rows are a kilobyte or two here; with pages of 4,096 bytes, writing takes half as long again."""
+
 # Advisory locks. The numbers only have to differ; they spell the words.
 SCHEMA = 0x736368656D61
 DATASETS = 0x64617461736574
@@ -103,6 +106,7 @@ class Database:
                     with self.engine.connect() as connection:
                         # The mode cannot change inside a transaction, so this goes around SQLAlchemy's.
                         raw: Any = connection.connection.driver_connection
+                        raw.execute(f"PRAGMA page_size={PAGE_BYTES}")
                         raw.execute("PRAGMA journal_mode=WAL")
                     return
                 except sqlite3.OperationalError as error:

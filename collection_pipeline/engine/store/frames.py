@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,7 +73,7 @@ def _column_to_arrow(series: pd.Series, column: Column, dataset: Dataset) -> pa.
         raise FrameError(f"{where} has values that are no {column.kind}: {error}") from error
     if pa.types.is_timestamp(wanted) and series.dtype == object and _has_naive(series):
         raise FrameError(f"{where} has instants without a time zone; make them aware.")
-    if pa.types.is_large_string(wanted) and pc.any(pc.match_substring(array, "\0")).as_py():
+    if pa.types.is_large_string(wanted) and not _text_bytes(array).all():
         raise FrameError(f"{where} has text with a NUL character (U+0000), which PostgreSQL does not store.")
     return array
 
@@ -115,7 +116,7 @@ class ContentHash:
             present = pc.is_valid(array).to_numpy(zero_copy_only=False)
             if pa.types.is_large_string(array.type):
                 sizes = pc.fill_null(pc.cast(pc.binary_length(array), pa.int64()), _NO_VALUE).to_numpy()
-                values.update(_text_bytes(array))
+                values.update(_text_bytes(array.drop_null() if array.null_count else array).data)
             else:
                 sizes = np.where(present, np.int64(1), _NO_VALUE)
                 values.update(_fixed_bytes(array))
@@ -129,15 +130,13 @@ class ContentHash:
         return whole.hexdigest()
 
 
-def _text_bytes(array: pa.Array) -> memoryview:
-    """The bytes of all present values, one after the other."""
-    if array.null_count:
-        array = array.drop_null()
+def _text_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """The bytes of all values, one after the other, and perhaps of what lies under missing ones."""
     _, offsets, data = array.buffers()
     if data is None:
-        return memoryview(b"")
+        return np.empty(0, np.uint8)
     bounds = np.frombuffer(offsets, dtype=np.int64, count=len(array) + 1, offset=array.offset * 8)
-    return memoryview(data)[bounds[0] : bounds[-1]]
+    return np.frombuffer(data, dtype=np.uint8)[bounds[0] : bounds[-1]]
 
 
 def _fixed_bytes(array: pa.Array) -> memoryview:

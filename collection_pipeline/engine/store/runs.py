@@ -20,12 +20,13 @@ from collection_pipeline.engine.store.schema import artifacts, graphs, jobs, run
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that is not settled, and the hash of the graph it goes by."""
+    """A run that is not settled, the hash of the graph it goes by, and a number that every change of its state raises."""
 
     run_id: str
     moment: datetime
     opened_at: datetime
     graph_hash: str
+    revision: int
 
 
 def graph_hash(graph: Graph) -> str:
@@ -78,7 +79,7 @@ class Runs(StorePart):
     def open_runs(self) -> list[OpenRun]:
         """The runs that are not settled, oldest first: one query over an index of just those."""
         query = (
-            sa.select(runs.c.run_id, runs.c.moment, runs.c.opened_at, runs.c.graph_hash)
+            sa.select(runs.c.run_id, runs.c.moment, runs.c.opened_at, runs.c.graph_hash, runs.c.revision)
             .where(runs.c.settled_at.is_(None))
             .order_by(runs.c.moment, runs.c.suffix)
         )

@@ -1,6 +1,7 @@
 """The tables, the same on SQLite and PostgreSQL.
 
-Instants are `timestamptz` on PostgreSQL and fixed-width ISO 8601 text in UTC on SQLite, which sorts as it reads.
+Instants are `timestamptz` on PostgreSQL and fixed-width text in UTC on SQLite (2026-11-29 06:00:00.000000Z), which
+sorts as it reads and compares with what SQLite's own date functions give.
 Names and order of the columns are what people see who `SELECT * FROM jobs`, so the telling ones come first.
 """
 
@@ -35,7 +36,7 @@ class Instant(TypeDecorator[datetime]):
         # strftime does not pad years below 1000; isoformat does.
         if dialect.name == "postgresql":
             return value
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return value.isoformat(" ", "microseconds").replace("+00:00", "Z")
 
     def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
         if value is None:
