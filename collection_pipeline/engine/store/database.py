@@ -32,7 +32,7 @@ BUSY_TIMEOUT_S = 120
 CONNECT_TIMEOUT_S = 10
 
 PAGE_BYTES = 16_384
-"""Of a new SQLite file. Rows are a kilobyte or two here; with pages of 4,096 bytes, writing takes half as long again."""
+"""Of a new SQLite file. Rows are a kilobyte or two here; with 4,096 bytes a page, writing takes half as long again."""
 
 # Advisory locks. The numbers only have to differ; they spell the words.
 SCHEMA = 0x736368656D61
