@@ -20,7 +20,7 @@ from collection_pipeline.engine.store.schema import artifacts, graphs, jobs, run
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that is not settled, the hash of the graph it goes by, and a number that every change of its state raises."""
+    """A run that is not settled. `revision` is raised by every change of its state."""
 
     run_id: str
     moment: datetime
