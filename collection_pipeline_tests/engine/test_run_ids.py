@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import hypothesis.strategies as st
@@ -12,7 +12,9 @@ from hypothesis import given
 
 from collection_pipeline.engine.run_ids import GRAMMAR, RunId, RunIdError
 
-MOMENTS = st.datetimes(datetime.min.replace(year=1970), datetime.max.replace(year=9000))
+MOMENTS = st.dates(date(1970, 1, 1), date(9000, 12, 31)).flatmap(
+    lambda day: st.times().map(lambda time: datetime.combine(day, time))
+)
 
 
 @st.composite
