@@ -7,13 +7,15 @@ the job: this process, another one, or Dagster. Only the calls within a job are 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from collection_pipeline.cli.terminal import console, inert, is_terminal, note
+from collection_pipeline.cli.terminal import console, inert
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
@@ -47,17 +49,18 @@ class Display(Protocol):
 class PlainLines:
     """For files and pipes."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self._next_line: dict[str, float] = {}
 
     def say(self, line: str) -> None:
-        note(line)
+        self._stream.write(f"{inert(line)}\n")
 
     def calls(self, job_id: str, ended: int, known: int) -> None:
         now = time.monotonic()
         if now >= self._next_line.setdefault(job_id, now + CALLS_EVERY_S):
             self._next_line[job_id] = now + CALLS_EVERY_S
-            note(f"{job_id}: {ended} of {known} calls")
+            self.say(f"{job_id}: {ended} of {known} calls")
 
     def started(self, job_id: str) -> None:
         self._next_line.pop(job_id, None)
@@ -69,7 +72,7 @@ class PlainLines:
 class Bars:
     """For a terminal: a bar for each running job beneath the lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self.progress = Progress(
@@ -78,7 +81,7 @@ class Bars:
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            console=console(stderr=True),
+            console=console(stream),
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
@@ -103,7 +106,8 @@ class Bars:
 @contextmanager
 def shown(store: Store, run_id: str, timezone: tzinfo) -> Iterator[Display]:
     """Show the progress of a run, and this package's own log, until the block ends."""
-    display = Bars() if is_terminal(stderr=True) else PlainLines()
+    stream = _stderr()
+    display = Bars(stream) if stream.isatty() else PlainLines(stream)
     handler = _LogLines(display.say)
     log = logging.getLogger("collection_pipeline")
     log.addHandler(handler)
@@ -119,6 +123,13 @@ def shown(store: Store, run_id: str, timezone: tzinfo) -> Iterator[Display]:
     finally:
         log.removeHandler(handler)
         log.propagate = True
+        stream.close()
+
+
+def _stderr() -> TextIO:
+    """The stderr of this process as it is now: Dagster turns file descriptor 2 into a log file while steps run."""
+    errors = sys.stderr
+    return os.fdopen(os.dup(errors.fileno()), "w", buffering=1, encoding=errors.encoding, errors="backslashreplace")
 
 
 class _LogLines(logging.Handler):

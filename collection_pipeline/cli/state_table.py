@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from collection_pipeline.cli.group import FAILED
 from collection_pipeline.cli.opening import instant
-from collection_pipeline.cli.terminal import columns, console, is_terminal, result, result_json, table
+from collection_pipeline.cli.terminal import columns, console, inert, is_terminal, result, result_json, table
 from collection_pipeline.engine.ages import clock, day_of
 
 if TYPE_CHECKING:
@@ -90,17 +90,12 @@ class StateTable:
         return lines + [f"Type: {command}" for command in commands]
 
     def renderable(self) -> RenderableType:
-        """All of it for a terminal."""
+        """All of it for a terminal, in lines that fit it."""
         from rich.console import Group
         from rich.text import Text
 
-        from collection_pipeline.cli.terminal import inert
-
-        return Group(
-            Text(inert(self.headline()), "bold"),
-            table(HEAD, self.rows()),
-            *(Text(inert(line)) for line in self.footer()),
-        )
+        head = Text(inert(self.headline()), "bold")
+        return Group(head, table(HEAD, self.rows()), *(Text(inert(line)) for line in self.footer()))
 
     def text(self) -> str:
         """All of it for a pipe or a file."""
@@ -111,7 +106,11 @@ class StateTable:
         if as_json:
             result_json(self.to_json())
         elif is_terminal():
-            console().print(self.renderable())
+            screen = console()
+            screen.print(inert(self.headline()), style="bold")
+            screen.print(table(HEAD, self.rows()))
+            for line in self.footer():
+                screen.print(inert(line), soft_wrap=True)  # commands and paths stay in one piece
         else:
             result(self.text())
 

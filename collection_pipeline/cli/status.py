@@ -49,13 +49,14 @@ def _watch(collection: Collection, run_id: str, *, as_json: bool) -> StateTable:
     if is_terminal() and not as_json:
         from rich.live import Live
 
-        with Live(console=console(), auto_refresh=False) as live:
-            while True:
-                found = look(opening.of_run(collection, run_id), run_id)
+        with Live(console=console(), auto_refresh=False, transient=True) as live:
+            found = look(opening.of_run(collection, run_id), run_id)
+            while not found.settled:
                 live.update(found.renderable(), refresh=True)
-                if found.settled:
-                    return found
                 time.sleep(LOOK_EVERY_S)
+                found = look(opening.of_run(collection, run_id), run_id)
+        found.print(as_json=False)
+        return found
     shown = None
     while True:
         found = look(opening.of_run(collection, run_id), run_id)

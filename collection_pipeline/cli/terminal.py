@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -47,16 +47,16 @@ def result_json(value: Any) -> None:
     click.echo(json.dumps(value))
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A rich console that takes every text literally."""
+def console(stream: TextIO | None = None) -> Console:
+    """A rich console on stdout or another stream, which takes every text literally."""
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    return Console(file=stream, markup=False, highlight=False, emoji=False)
 
 
-def is_terminal(*, stderr: bool = False) -> bool:
-    """Whether a person is looking."""
-    return (sys.stderr if stderr else sys.stdout).isatty()
+def is_terminal() -> bool:
+    """Whether a person is looking at stdout."""
+    return sys.stdout.isatty()
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> RenderableType:

@@ -33,7 +33,7 @@ def test_a_table_takes_markup_literally() -> None:
 
 
 def test_bars_follow_the_calls_of_a_job_and_go_with_it() -> None:
-    bars = Bars()
+    bars = Bars(io.StringIO())
     bars.started("detail_pages")
     bars.calls("detail_pages", 3, 10)
     (task,) = bars.progress.tasks
