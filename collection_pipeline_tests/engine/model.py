@@ -106,15 +106,17 @@ class World:
         return RunState(run_id, self.moment(run_id), self.opened[run_id], jobs, fallbacks)
 
     def fallback(self, run_id: str, job_id: str) -> Artifact | None:
-        """The newest usable artifact of an earlier run, of those inside their shelf life."""
+        """The newest usable artifact of an earlier run, of those inside their shelf life if there are any."""
         shelf_life = self.graph[job_id].shelf_life
+        newest: Artifact | None = None
         for earlier in sorted((RunId.parse(each) for each in self.rows), reverse=True):
             standing = self.rows[str(earlier)][job_id].standing
             if not earlier < RunId.parse(run_id) or standing is None or shelf_life is None:
                 continue
+            newest = newest or standing.artifact
             if self.moment(run_id) - standing.artifact.as_of <= shelf_life.fail:
                 return standing.artifact
-        return None
+        return newest
 
     def plan(self, run_id: str) -> Plan:
         return plan(self.graph, self.state(run_id), self.now)

@@ -211,6 +211,10 @@ class Exploration:
             idle += decision.due or decision.skips
             if decision.due:
                 assert decision.job_id in requested, "may run and is not requested"
+                if abstract.has_artifact:
+                    reads = zip(decision.edges, abstract.reads or (), strict=True)
+                    follows = [each for each, read in reads if each.edge.on_rerun == "follow" and read != "current"]
+                    assert follows, "rebuilds an artifact although no edge that follows has other data"
             if abstract.status == "running":
                 assert decision.job_id not in requested, "requested while in flight"
             elif abstract.status == "pending":

@@ -140,13 +140,21 @@ class Propagation(RuleBasedStateMachine):
 
     def start(self, run: DagsterRun, job_id: str) -> None:
         world = self.world
+        before = world.rows[run.run_id][job_id]
+        held, attempted = before.current, before.attempted
         if world.start(run, job_id) != "started":
             return
         late = is_late(world.graph[job_id], world.opened[run.run_id], world.now)
         inputs = world.rows[run.run_id][job_id].attempted or {}
         assert list(inputs) == list(world.graph[job_id].upstreams)
+        followed = False
         for each in world.graph[job_id].edges:
             row, read = world.rows[run.run_id][each.upstream], inputs[each.upstream]
+            followed |= (
+                each.on_rerun == "follow"
+                and read is not None
+                and not read.same_data((attempted or {}).get(each.upstream))
+            )
             if row.outcome == "running":
                 assert late
                 assert each.policy in ("degrade", "optional"), "read beside a running upstream"
@@ -159,6 +167,8 @@ class Propagation(RuleBasedStateMachine):
                 assert RunId.parse(read.run_id) < RunId.parse(run.run_id), "read the future"
                 assert read == world.rows[read.run_id][read.job_id].current, "read what is not usable"
                 assert world.moment(run.run_id) - read.as_of <= THREE_DAYS.fail, "read what is too old"
+        if run.automatic and held is not None and attempted is not None:
+            assert followed, "rebuilt an artifact although no edge that follows has other data"
 
     @invariant()
     def what_stands_on_older_data_says_so(self) -> None:
