@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -53,7 +54,7 @@ class Template:
             instance=self.instance, partition_key=run_id, run_config=QUIET, raise_on_error=False
         )
 
-    def rows(self, statement: str, **values: object) -> list[sa.Row[tuple[object, ...]]]:
+    def rows(self, statement: str, **values: object) -> list[sa.Row[Any]]:
         with self.database.read() as connection:
             return list(connection.execute(sa.text(statement), values))
 
@@ -141,8 +142,10 @@ def test_dagster_shows_rows_version_age_source_credits_inputs_and_the_picture(te
     assert details["credits_charged"].value == 2 * int(str(count))
     assert details["source"].value == "emulator (synthetic)"
     assert details["coverage"].value == 1.0
-    assert [record.data["upstream"] for record in details["inputs"].records] == ["search_results"]
-    assert "data:image/svg+xml;base64," in report["picture"].value
+    inputs = details["inputs"]
+    assert isinstance(inputs, dg.TableMetadataValue)
+    assert [record.data["upstream"] for record in inputs.records] == ["search_results"]
+    assert "data:image/svg+xml;base64," in str(report["picture"].value)
     assert {"report.html", "places.csv", "places.xlsx"} <= report.keys()
 
 
@@ -192,4 +195,6 @@ def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_
 
     changes = {row[0] for row in template.rows("SELECT change FROM daily_report WHERE run_id = :r", r="2026-11-29")}
     assert changes <= {"new", "up", "down", "same"}
-    assert "2026-11-28" in (tmp_path / "data/reports/2026-11-29/daily_report/v1/report.html").read_text(encoding="utf-8")
+    assert "2026-11-28" in (tmp_path / "data/reports/2026-11-29/daily_report/v1/report.html").read_text(
+        encoding="utf-8"
+    )
