@@ -60,7 +60,7 @@ class Template:
 
     def statuses(self, run_id: str = RUN) -> dict[object, object]:
         found = self.rows("SELECT job_id, status FROM jobs WHERE run_id = :run_id", run_id=run_id)
-        return {row[0]: row[1] for row in found}
+        return {row.job_id: row.status for row in found}
 
 
 @pytest.fixture
