@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,17 +55,19 @@ class Desk:
         return f"sqlite:///{self.folder / 'data' / 'collection.db'}"
 
     @contextmanager
-    def start(self, *args: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    def start(
+        self, *args: str, environment: Mapping[str, str] | None = None, stderr: int = subprocess.PIPE
+    ) -> Iterator[subprocess.Popen[str]]:
         """Type a command and have it running for the time of the block; whoever fails there leaves nothing behind."""
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         own = {"COLLECTION_QUERIES": str(self.folder / "queries.toml"), "PYTHONUTF8": "1"}
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *args],
             cwd=self.folder,
-            env={**inherited, **own, **environment},
+            env={**inherited, **own, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
         with process:
@@ -78,7 +80,7 @@ class Desk:
         """Type a command and wait for its end."""
         loaded = self.folder / "loaded.txt"
         loaded.unlink(missing_ok=True)
-        with self.start(*args, TEST_LOADED=str(loaded), **environment) as process:
+        with self.start(*args, environment={"TEST_LOADED": str(loaded), **environment}) as process:
             out, err = process.communicate(timeout=TIMEOUT_S)
         modules = loaded.read_text().splitlines() if loaded.exists() else []
         return Done(process.returncode, out, err, frozenset(name.partition(".")[0] for name in modules))

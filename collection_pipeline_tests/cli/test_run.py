@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 import signal
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -17,6 +20,9 @@ from collection_pipeline_tests.cli.desk import Desk
 pytestmark = pytest.mark.xdist_group("collected")  # one whole run for all of them
 
 JOBS = ["search_results", "detail_pages", "news_mentions", "daily_report"]
+ERASED = r"\r\x1b\[2K"
+"""How a terminal is told to draw a bar anew: while a job runs, its bar is alive."""
+
 DETAILS_DOWN = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=unauthorized"}
 
 
@@ -128,19 +134,32 @@ def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_f
 
 def test_ctrl_c_ends_the_job_and_says_what_is_kept(desk: Desk) -> None:
     slow = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=slow@seconds=600"}
-    with desk.start("run", "2026-11-29", **slow) as running:
-        assert running.stderr is not None
-        while "detail_pages started" not in (line := running.stderr.readline()):
-            assert line, "it ended before the details"
+    terminal, its_end = pty.openpty()
+    shown = ""
+    with desk.start("run", "2026-11-29", environment=slow, stderr=its_end) as running:
+        os.close(its_end)
+        while not re.search(rf"detail_pages started.*{ERASED}.*{ERASED}", shown, re.DOTALL):
+            shown += os.read(terminal, 65536).decode(errors="replace")
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=120)
+        for more in iter(partial(_read, terminal), b""):
+            shown += more.decode(errors="replace")
+        out, _ = running.communicate(timeout=120)
+    os.close(terminal)
     assert (running.returncode, out) == (130, "")
-    assert "Stopped. Run 2026-11-29 is kept as it is." in err
-    assert "What was paid for is kept: the next attempt buys only what is missing." in err
-    assert "Traceback" not in err
+    assert "Stopped. Run 2026-11-29 is kept as it is." in shown
+    assert "What was paid for is kept: the next attempt buys only what is missing." in shown
+    assert "Traceback" not in shown
     jobs = {job["job_id"]: job for job in desk.collect("status", "--json").json["jobs"]}
     assert (jobs["search_results"]["status"], jobs["detail_pages"]["status"]) == ("done", "failed")
     assert "interrupted" in jobs["detail_pages"]["reason"]
+
+
+def _read(terminal: int) -> bytes:
+    """What a terminal shows next; nothing once all who write to it are gone, which Linux reports as an error."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
 
 
 def test_it_waits_for_a_job_that_another_process_works_on(desk: Desk) -> None:
