@@ -74,7 +74,7 @@ def _taken(size: int, repeat: int) -> Mapping[str, float]:
 
             taken = {TICK: times(lambda: list(watch(instance, made))), "status": times(status)}
             open_run(first)
-            taken["a look with one run open"] = times(lambda: propagate(instance, made))
+            taken["a look with one run open"] = times(lambda: propagate(instance, made, {}))
             taken["opening a run"] = times(lambda: open_run(next(of_today)))
         made.store.close()
         return taken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Container
 from functools import cache
 
 import dagster as dg
@@ -62,10 +63,15 @@ def process_is_gone(host: str, pid: int, started: float) -> bool:
         return True
 
 
-def is_over(instance: dg.DagsterInstance, holder: Holder) -> bool:
-    """Whether the attempt that holds a job can no longer finish: its process is gone, or its Dagster run is over."""
+def is_over(instance: dg.DagsterInstance, holder: Holder, live: Container[str] = ()) -> bool:
+    """Whether the attempt that holds a job can no longer finish: its process is gone, or its Dagster run is over.
+
+    `live` are Dagster runs that are known not to be.
+    """
     if process_is_gone(holder.host, holder.pid, holder.process_started_at):
         return True
+    if holder.dagster_run_id in live:
+        return False
     run = instance.get_run_by_id(holder.dagster_run_id)
     return run is not None and run.is_finished
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import dagster as dg
 
@@ -62,9 +62,14 @@ def take_graph(collection: Collection, run_id: str, *, even_if_settled: bool = F
     store.adopt_graph(run_id, today)
 
 
-def release_abandoned(collection: Collection, instance: dg.DagsterInstance, run_id: str) -> None:
-    """Fail every job of a run whose holder can no longer finish it: a crashed process leaves `running` behind."""
+def release_abandoned(
+    collection: Collection, instance: dg.DagsterInstance, run_id: str | None = None, live: Container[str] = ()
+) -> None:
+    """Fail every job (of one run, or of all) whose holder can no longer finish it: a crash leaves `running` behind.
+
+    `live` are the ids of Dagster runs that are known not to be over: of their holders only the process is looked at.
+    """
     for running in collection.store.running(run_id):
-        if is_over(instance, running.holder):
+        if is_over(instance, running.holder, live):
             reason = f"{running.holder} ended without finishing it"
-            collection.store.fail_abandoned(run_id, running.job_id, running.holder, reason, collection.now())
+            collection.store.fail_abandoned(running.run_id, running.job_id, running.holder, reason, collection.now())

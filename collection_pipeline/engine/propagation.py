@@ -9,10 +9,13 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.flight import PlannedRun
+from collection_pipeline.engine.lateness import late_jobs
 from collection_pipeline.engine.launches import REQUESTED_BY, live_runs
 from collection_pipeline.engine.outcomes import never_started_reason
 from collection_pipeline.engine.planner import Plan
 from collection_pipeline.engine.progress import advance, release_abandoned
+from collection_pipeline.engine.store import OpenRun
 from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.summary import tick_text
 
@@ -34,27 +37,53 @@ class Tick:
     text: str
 
 
-def propagate(instance: dg.DagsterInstance, collection: Collection) -> Tick:
-    """Look once at every open run: release dead holders, show the statuses, and request what is due."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a run saw, and what came of it: `waiting` as in `Tick`, `text` for the tick."""
+
+    revision: int
+    planned: Sequence[PlannedRun]
+    late: frozenset[str]
+    waiting: bool
+    text: str
+
+    def still_holds(self, run: OpenRun, planned: Sequence[PlannedRun], late: frozenset[str]) -> bool:
+        """Whether the next look would see the same."""
+        return (self.revision, self.planned, self.late) == (run.revision, planned, late)
+
+
+def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[str, Look]) -> Tick:
+    """Look once at every open run: release dead holders, show the statuses, and request what is due.
+
+    `seen` are the last looks of this tick, by run_id; a run that has not changed since is not decided again. What other
+    runs offer it as a fallback meanwhile is seen by the next tick.
+    """
     open_runs = collection.store.open_runs()
     if not open_runs:
         return Tick((), False, "No run is open.")
     live = live_runs(instance, collection.graph)
+    release_abandoned(collection, instance, live={each.dagster_run_id for runs in live.values() for each in runs})
     today = graph_hash(collection.graph)
     requests: list[dg.RunRequest] = []
-    lines: list[str] = []
-    waiting = False
     for run in open_runs:
+        planned = live.get(run.run_id, [])
+        late = late_jobs(collection.graph, run.opened_at, collection.now())
+        last = seen.pop(run.run_id, None)
+        if last is not None and last.still_holds(run, planned, late):
+            seen[run.run_id] = last
+            continue
         if run.graph_hash != today:
             collection.store.adopt_graph(run.run_id, collection.graph)
-        release_abandoned(collection, instance, run.run_id)
-        explanation = advance(collection, instance, run.run_id, live.get(run.run_id, ()))
+        explanation = advance(collection, instance, run.run_id, planned)
         request = _request(instance, collection, run.run_id, explanation.plan)
         if request is not None:
             requests.append(request)
-        waiting = waiting or not explanation.plan.settled
-        lines.append(tick_text(explanation))
-    return Tick(requests, waiting, " | ".join(lines))
+        # What waits for its next try becomes due by the clock alone.
+        revision = -1 if explanation.plan.requests else run.revision
+        waiting = not explanation.plan.settled
+        seen[run.run_id] = Look(revision, planned, late, waiting, tick_text(explanation))
+    looks = [seen[run.run_id] for run in open_runs]
+    return Tick(requests, any(look.waiting for look in looks), " | ".join(look.text for look in looks))
 
 
 def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, plan: Plan) -> dg.RunRequest | None:
@@ -70,8 +99,10 @@ def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, 
     )
     if earlier and earlier[0].dagster_run.is_finished:
         ended = datetime.fromtimestamp(earlier[0].end_time or 0.0, UTC)
-        cancelled = earlier[0].dagster_run.status is dg.DagsterRunStatus.CANCELED
-        if cancelled or failures + 1 >= MAX_START_FAILURES:
+        status = earlier[0].dagster_run.status
+        cancelled = status is dg.DagsterRunStatus.CANCELED
+        # One that succeeded without starting the job met a gate that was shut just then: no reason to give up.
+        if cancelled or (status is dg.DagsterRunStatus.FAILURE and failures + 1 >= MAX_START_FAILURES):
             reason = never_started_reason(earlier[0].dagster_run.run_id, failures + 1, cancelled=cancelled)
             collection.store.fail_unstarted(run_id, lead, plan.decisions[lead].inputs, reason, collection.now())
             return None

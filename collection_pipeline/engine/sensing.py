@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.propagation import propagate
+from collection_pipeline.engine.propagation import Look, propagate
 
 WATCH_S = 4.0
 """How long a tick looks at open runs; shorter than the daemon's five seconds, so that ticks never pile up."""
@@ -23,8 +23,9 @@ LOOK_EVERY_S = 0.25
 def watch(instance: dg.DagsterInstance, collection: Collection) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """Propagate until something has to be requested, nothing is open, or the tick has looked for `WATCH_S` seconds."""
     give_up = time.monotonic() + WATCH_S
+    seen: dict[str, Look] = {}
     while True:
-        tick = propagate(instance, collection)
+        tick = propagate(instance, collection, seen)
         if tick.requests:
             yield from tick.requests
             return
