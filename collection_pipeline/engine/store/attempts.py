@@ -186,6 +186,8 @@ class Attempts(StorePart):
                     status="failed",
                     outcome="failed",
                     attempted=inputs_to_json(inputs),
+                    # Counted, so that what starts it again is not taken for the request that was given up.
+                    attempt=jobs.c.attempt + 1,
                     reason=reason,
                     error_kind="not_started",
                     finished_at=now,
