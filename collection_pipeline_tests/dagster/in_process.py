@@ -89,20 +89,22 @@ class InProcess:
         if until_settled:
             self.settle()
 
-    def tick(self) -> list[tuple[str, tuple[str, ...]]]:
-        """One tick of the sensor; executes what it requests. Returns (run_id, jobs) of each request."""
+    def evaluate(self) -> Sequence[dg.RunRequest]:
+        """What one tick of the sensor requests now."""
         context = dg.build_sensor_context(
             instance=self.instance,
             repository_def=self.repository,
             instance_ref=self.instance.get_ref(),
             resources={COLLECTION_RESOURCE: self.collection},
         )
-        requested = []
-        for request in propagation_sensor.evaluate_tick(context).run_requests or ():
-            assert request.partition_key is not None and request.asset_selection is not None
-            requested.append((request.partition_key, tuple(key.to_user_string() for key in request.asset_selection)))
+        return propagation_sensor.evaluate_tick(context).run_requests or ()
+
+    def tick(self) -> list[tuple[str, tuple[str, ...]]]:
+        """One tick of the sensor; executes what it requests. Returns (run_id, jobs) of each request."""
+        requests = self.evaluate()
+        for request in requests:
             self._execute(request)
-        return requested
+        return [(request.partition_key or "", jobs_of(request)) for request in requests]
 
     def settle(self) -> list[tuple[str, tuple[str, ...]]]:
         """Ticks until one requests nothing."""
@@ -130,12 +132,17 @@ class InProcess:
         )
 
     @contextmanager
-    def in_background(self, run_id: str, job_id: str) -> Iterator[None]:
-        """Launch a job that the script holds, in a thread; by the end of the block it has to be released."""
+    def in_background(self, run_id: str, job_id: str) -> Iterator[str]:
+        """Launch a job that the script holds, in a thread; by the end of the block it has to be released.
+
+        Gives the Dagster run's id.
+        """
         with ThreadPoolExecutor(1) as thread:
             launched = thread.submit(self.launch, run_id, job_id)
             self._await_start(job_id, run_id, launched)
-            yield
+            holder = self.job(job_id, run_id).holder
+            assert holder is not None
+            yield holder.dagster_run_id
             launched.result()
 
     def _await_start(self, job_id: str, run_id: str, launched: Future[Any]) -> None:
@@ -158,7 +165,7 @@ class InProcess:
         assert request.partition_key is not None
         self.launch(
             request.partition_key,
-            *(key.to_user_string() for key in request.asset_selection or ()),
+            *jobs_of(request),
             tags={**request.tags, RUN_KEY: request.run_key or ""},
         )
 
@@ -201,6 +208,35 @@ class InProcess:
         """Why a job's status is what it is, in the words that everybody gets."""
         return standing(self.collection, run_id).explanation.reason(job_id)
 
+    def materializations(self, job_id: str, run_id: str) -> list[dg.AssetMaterialization]:
+        """What Dagster keeps of a job's versions in a run, newest first."""
+        of = dg.AssetRecordsFilter(asset_key=dg.AssetKey(job_id), asset_partitions=[run_id])
+        records = self.instance.fetch_materializations(of, limit=100).records
+        return [record.asset_materialization for record in records if record.asset_materialization]
+
+    def materialization(self, job_id: str, run_id: str) -> dg.AssetMaterialization:
+        return self.materializations(job_id, run_id)[0]
+
+    def observations(self, job_id: str, run_id: str) -> list[dg.AssetObservation]:
+        of = dg.AssetRecordsFilter(asset_key=dg.AssetKey(job_id), asset_partitions=[run_id])
+        events = [record.event_log_entry.dagster_event for record in self.instance.fetch_observations(of, 100).records]
+        return [event.asset_observation_data.asset_observation for event in events if event]
+
+    def checks(self, job_id: str, run_id: str) -> dict[str, dg.AssetCheckEvaluation]:
+        """The verdicts that Dagster keeps for one partition, by check."""
+        verdicts = {}
+        for run in self.dagster_runs(run_id):
+            records = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+            for event in (record.get_dagster_event() for record in records):
+                verdict = event.asset_check_evaluation_data
+                if verdict.asset_key.to_user_string() == job_id and verdict.partition == run_id:
+                    verdicts[verdict.check_name] = verdict
+        return verdicts
+
+    def log(self, result: dg.ExecuteInProcessResult) -> list[str]:
+        """The messages in the log of a Dagster run, as its page in the UI shows them."""
+        return [record.user_message for record in self.instance.all_logs(result.run_id)]
+
     def dagster_runs(self, run_id: str) -> list[dg.DagsterRun]:
         """All Dagster runs of a run_id, oldest first."""
         found = self.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": run_id}))
@@ -218,6 +254,11 @@ def in_process(folder: Path) -> Iterator[InProcess]:
     script = Script(folder)
     with dg.DagsterInstance.from_config(str(folder)) as instance:
         yield InProcess(script, instance, definitions(assets(script), script))
+
+
+def jobs_of(request: dg.RunRequest) -> tuple[str, ...]:
+    """The jobs that a request names; none when it means the whole chain."""
+    return tuple(key.to_user_string() for key in request.asset_selection or ())
 
 
 def failures(result: dg.ExecuteInProcessResult) -> Sequence[str]:
