@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, LiteralString, TypedDict
 
 import psutil
 import psycopg
@@ -106,10 +106,13 @@ class PostgresServer:
     def new_database(self) -> Iterator[str]:
         """The address of an empty database, dropped afterwards whoever is still connected to it."""
         name = f"test_{secrets.token_hex(8)}"
+        self._execute(f"CREATE DATABASE {name}")
+        yield self.url(name)
+        self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _execute(self, statement: LiteralString) -> None:
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-            yield self.url(name)
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            connection.execute(statement)
 
     def _call(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), "-D", str(self._folder / "data"), *arguments]
