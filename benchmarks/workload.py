@@ -89,7 +89,7 @@ class Details:
         self._attempt = claimed(self.store, DETAIL_PAGES.name)
         search = self._attempt.inputs[SEARCH_RESULTS.name]
         assert search is not None
-        self._found = self.store.read(SEARCH_RESULTS, search)
+        self._found = self.store.read(SEARCH_RESULTS, search, detail.NEEDED)
         self._calls = PaidCalls(self.store, self.source, self._attempt, None, lambda *_: None)
 
     def fetch(self) -> Answers:

@@ -66,7 +66,7 @@ def search_results(job: JobContext) -> Part:
 )
 def detail_pages(job: JobContext, search_results: Input) -> Iterator[Part]:
     """Detail pages: one row per distinct place that the search found."""
-    found = search_results.frame()
+    found = search_results.frame(steps.detail.NEEDED)
     answers = job.fetch(steps.detail.requests(found))
     return steps.detail.rows(found, answers)
 

@@ -12,7 +12,11 @@ from collection_pipeline.sources.contract import Answer, ApiRequest
 from collection_pipeline.steps.frames import Parsed, Rows, canonical_json
 from collection_pipeline.steps.places import other_fields, read_place
 
-CHUNK = 5_000
+CHUNK = 2_000
+"""Answers in memory at a time, about 20 MB; larger chunks are no faster."""
+
+NEEDED = ("feature_id", "rank", "query", "hl", "gl")
+"""The columns of `search_results` that details are made from."""
 
 _FROM_SEARCH = ("best_rank", "first_query", "queries", "hl", "gl")
 _FROM_ANSWER = Dataset(
@@ -26,7 +30,7 @@ def distinct(found: pd.DataFrame) -> pd.DataFrame:
     Columns: best_rank, first_query, queries (canonical JSON, in order of rank), and the hl and gl to ask details
     with, which are those of the first query.
     """
-    ranked = found[["feature_id", "rank", "query", "hl", "gl"]].sort_values("rank", kind="stable")
+    ranked = _ranked(found)
     places = ranked.drop_duplicates("feature_id").set_index("feature_id")
     places = places.rename(columns={"rank": "best_rank", "query": "first_query"})
     seen: dict[str, list[dict[str, str | int]]] = {}
@@ -38,11 +42,17 @@ def distinct(found: pd.DataFrame) -> pd.DataFrame:
     return places.assign(queries=pd.Series(queries, index=places.index, dtype="str"))
 
 
+def _ranked(found: pd.DataFrame) -> pd.DataFrame:
+    return found[list(NEEDED)].sort_values("rank", kind="stable")
+
+
 def requests(found: pd.DataFrame) -> Iterator[ApiRequest]:
     """One call per distinct place of `search_results` rows, the best ranks first."""
-    places = distinct(found)
-    for feature_id, hl, gl in zip(places.index.tolist(), places["hl"].tolist(), places["gl"].tolist(), strict=True):
-        yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
+    places = _ranked(found).drop_duplicates("feature_id")[["feature_id", "hl", "gl"]]
+    for start in range(0, len(places), CHUNK):
+        part = places.iloc[start : start + CHUNK]
+        for feature_id, hl, gl in zip(*(part[name].tolist() for name in part), strict=True):
+            yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
 
 
 def rows(found: pd.DataFrame, answers: Iterable[Answer], chunk: int = CHUNK) -> Iterator[Parsed]:
@@ -51,15 +61,14 @@ def rows(found: pd.DataFrame, answers: Iterable[Answer], chunk: int = CHUNK) -> 
     A row stands under the feature_id that was asked for. An answer that names another one (the source may have merged
     two places) keeps it in `extra`.
     """
-    places = distinct(found)
     seen: set[str] = set()
     collected = Rows(_FROM_ANSWER)
     for answer in answers:
         _add(collected, answer, seen)
         if len(collected) >= chunk:
-            yield _joined(collected.parsed(), places)
+            yield _joined(collected.parsed(), found)
             collected = Rows(_FROM_ANSWER)
-    yield _joined(collected.parsed(), places)
+    yield _joined(collected.parsed(), found)
 
 
 def _add(collected: Rows, answer: Answer, seen: set[str]) -> None:
@@ -81,7 +90,9 @@ def _add(collected: Rows, answer: Answer, seen: set[str]) -> None:
             seen.add(feature_id)
 
 
-def _joined(parsed: Parsed, places: pd.DataFrame) -> Parsed:
+def _joined(parsed: Parsed, found: pd.DataFrame) -> Parsed:
     """The rows with what the search knew about their places."""
-    known = places.loc[parsed.rows["feature_id"], list(_FROM_SEARCH)].reset_index(drop=True)
+    feature_ids = parsed.rows["feature_id"]
+    places = distinct(found[found["feature_id"].isin(feature_ids)])
+    known = places.loc[feature_ids, list(_FROM_SEARCH)].reset_index(drop=True)
     return Parsed(parsed.rows.join(known)[[column.name for column in DETAIL_PAGES.columns]], parsed.losses)
