@@ -123,6 +123,12 @@ def test_equal_content_with_another_as_of_is_a_change() -> None:
     assert decide(pair(), {"a": state("done", fresher, {}), "b": done("b", a=A1)})["b"].due
 
 
+def test_equal_data_of_another_run_is_a_change() -> None:
+    """A report that fell back says whose data it shows, so it follows also when its own run's are equal."""
+    earlier = Artifact("a", "2026-11-28.2", 1, A1.as_of, A1.content_hash)
+    assert decide(pair("degrade"), {"a": done("a"), "b": done("b", a=earlier)})["b"].due
+
+
 def test_a_failed_job_about_to_start_again_is_not_unavailable() -> None:
     graph = Graph.build([job("a"), job("b", edge("a")), job("c", edge("b", "degrade"))])
     jobs = {"a": done("a", 2), "b": failed(a=A1)}
