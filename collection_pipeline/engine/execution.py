@@ -61,7 +61,7 @@ def execute(context: dg.AssetExecutionContext, declaration: Declaration) -> Iter
         published = work.publish()
     except BaseException as error:  # noqa: BLE001 - whatever ends the attempt, the state table says so
         _give_up(context, collection, attempt, error, may_retry)
-    advance(collection, context.instance, attempt.run_id)
+    _look_ahead(context, collection, attempt)
     yield from check_results(published)
     if not published.usable:
         reason = rejection_reason(published.checks)
@@ -115,6 +115,15 @@ def _pass_gate(
             # If the run changed while the words were sought, what held the job up may be over.
             if explanation.plan.decisions[job_id].readiness != "run":
                 raise RefusedError(explanation.refusal(job_id)) from not_ready
+
+
+def _look_ahead(context: dg.AssetExecutionContext, collection: Collection, attempt: Attempt) -> None:
+    """Show what the published version means for the others. Whoever looks next can do it as well, so nothing that goes
+    wrong here may fail the step: Dagster would try it again, and buy everything anew."""
+    try:
+        advance(collection, context.instance, attempt.run_id)
+    except Exception as error:  # noqa: BLE001
+        context.log.warning("%s is published; the others are decided at the next look: %s", attempt.job_id, error)
 
 
 @dataclass
