@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from collection_pipeline.engine.edges import Edge, Policy
 from collection_pipeline.engine.graph import Graph, Job
@@ -63,8 +63,7 @@ def _severity(readiness: Readiness) -> int:
     return _SEVERITY[readiness]
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeDecision:
+class EdgeDecision(NamedTuple):
     """What one edge says now, and on which facts: the artifact if any, the upstream's state, whether it is late."""
 
     edge: Edge
