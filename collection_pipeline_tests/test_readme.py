@@ -1,0 +1,360 @@
+"""README.md does what it says: its commands are run in a copy of the checkout and print what it shows.
+
+Each section begins in a copy of its own. In what is shown, `…` stands for any text, and alone on a line for any lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from pydantic import SecretStr
+
+import collection_pipeline
+from collection_pipeline.cli import collect
+from collection_pipeline.definitions import GRAPH
+from collection_pipeline.engine.edges import Policy
+from collection_pipeline.engine.picture import dependencies_page, graph_mermaid
+from collection_pipeline.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+CHINESE = (ROOT / "docs" / "README.zh.md").read_text("utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+README_DAY = "2026-11-29"
+"""The day on which the output in README.md was printed."""
+
+PATCH = "ratings.diff"
+TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command and the output that is shown beneath it."""
+
+    command: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, the commands beneath it, and the patch that one of them applies."""
+
+    heading: str
+    commands: tuple[Shown, ...]
+    patch: str
+
+    def __str__(self) -> str:
+        return self.heading
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    """The contents of the fenced blocks, of some languages or of all."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [content for language, content in found if language in languages or not languages]
+
+
+def sections() -> list[Section]:
+    """The sections of README.md that show commands."""
+    found = []
+    for part in re.split(r"^## ", README, flags=re.MULTILINE)[1:]:
+        heading = part.partition("\n")[0]
+        commands = [
+            Shown(*(each.partition("\n")[::2]))
+            for block in blocks(part, "console")
+            for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+        ]
+        if commands:
+            found.append(Section(heading, tuple(commands), "".join(blocks(part, "diff"))))
+    return found
+
+
+SECTIONS = sections()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the checkout that is set up already: its `.venv` is the environment that the tests run in."""
+
+    folder: Path
+    port: int
+
+    def start(self, command: str) -> subprocess.Popen[str]:
+        """Type a command, in a session of its own."""
+        own = {
+            "PATH": f"{self.folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder),
+            "PYTHONUTF8": "1",
+            "DAGSTER_CLI_DEV_PORT": str(self.port),
+        }
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        return subprocess.Popen(
+            ["bash", "-c", command.replace("8765", str(self.port))],
+            cwd=self.folder,
+            env=inherited | own,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, command: str) -> tuple[int, str]:
+        """The exit code of a command, and all that it printed."""
+        with ended(self.start(command)) as process:
+            output, _ = process.communicate(timeout=TIMEOUT_S)
+        return process.returncode, output
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Interrupt the process and all that it started when the block ends, and wait for them."""
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+                process.communicate(timeout=TIMEOUT_S)  # until nobody holds the pipe any more
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    folder = tmp_path / "checkout"
+    left_out = shutil.ignore_patterns(".*", "data", "__pycache__", "benchmarks", "collection_pipeline_tests")
+    shutil.copytree(ROOT, folder, ignore=left_out)
+    (folder / ".venv").mkdir()
+    (folder / ".venv" / "bin").symlink_to(Path(sys.prefix) / "bin")
+    for stamp in (".runtime", ".dev"):
+        (folder / ".venv" / stamp).touch()
+    return Checkout(folder, free_port())
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=str)
+def test_the_commands_do_what_is_shown(section: Section, checkout: Checkout) -> None:
+    (checkout.folder / PATCH).write_text(section.patch, "utf-8")
+    for shown in section.commands:
+        if "python -m pip" in shown.command or "-m venv" in shown.command or shown.command.endswith("/dagster dev"):
+            assert_is_what_make_does(shown.command, checkout)
+        elif shown.command in ("make dev", "make dev-postgres"):
+            assert_dagster_answers(shown.command, checkout)
+        elif shown.command.startswith("collect emulator"):
+            assert_emulator_answers(shown, checkout)
+        elif shown.command == "make test":
+            code, output = checkout.run("make --dry-run test")
+            assert code == 0
+            assert ".venv/bin/pytest" in output
+        else:
+            code, output = checkout.run(shown.command)
+            assert_matches(output, shown)
+            something_is_wrong = re.search(r"^Type: collect rerun ", output, re.MULTILINE) is not None
+            assert code == something_is_wrong, output
+    if section.heading == "Run it":
+        assert_queries_find_something(checkout)
+
+
+def assert_matches(output: str, shown: Shown) -> None:
+    if not shown.output:
+        return
+    pattern = "".join(_pattern(line) for line in normalised(shown.output).splitlines())
+    if not re.fullmatch(pattern, normalised(output)):
+        pytest.fail(f"$ {shown.command}\n{output}\nREADME.md shows:\n{shown.output}", pytrace=False)
+
+
+def _pattern(line: str) -> str:
+    if line == "…":
+        return r"(?:.*\n)*?"
+    if line.startswith("Installing the locked packages"):  # said by the first `make run` alone
+        assert line in (ROOT / "Makefile").read_text("utf-8")
+        return ""
+    return ".*?".join(map(re.escape, line.split("…"))) + r"\n"
+
+
+def normalised(text: str) -> str:
+    """Text without what differs from day to day: the day, times, counts, and so the width of columns."""
+    text = text.replace(f"{datetime.now(UTC):%Y-%m-%d}", README_DAY)
+    text = re.sub(r"\d\d:\d\d(:\d\d)?", "<time>", text)
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:<port>", text)
+    text = re.sub(r"\b\d+ (rows|credits|spent)\b", r"<number> \1", text)
+    return re.sub(r"(?<=\S) {2,}", "  ", re.sub(r" +$", "", text, flags=re.MULTILINE))
+
+
+def assert_is_what_make_does(command: str, checkout: Checkout) -> None:
+    """Plain commands are for people without make: the same ones, which are not carried out a second time."""
+    target = "dev" if command.endswith("dagster dev") else "run"
+    code, output = checkout.run(f"make --dry-run --always-make {target} PYTHON=python3.11")
+    assert code == 0, output
+    output = output.replace("--disable-pip-version-check --quiet ", "").replace("exec ", "")
+    assert command.removeprefix("DAGSTER_HOME=$PWD ") in output.splitlines()
+
+
+def assert_queries_find_something(checkout: Checkout) -> None:
+    """What docs/OPERATING.md asks the database, of today's run."""
+    (queries,) = blocks((ROOT / "docs" / "OPERATING.md").read_text("utf-8"), "sql")
+    with closing(sqlite3.connect(checkout.folder / "data" / "collection.db")) as database:
+        (today,) = database.execute("SELECT run_id FROM runs").fetchone()
+        for query in queries.replace(README_DAY, today).split(";")[:-1]:
+            assert database.execute(query).fetchall(), query
+
+
+def assert_dagster_answers(command: str, checkout: Checkout) -> None:
+    with ended(checkout.start(command)) as serving:
+        assert "dagster_version" in json.loads(answer(f"http://127.0.0.1:{checkout.port}/server_info", serving))
+    assert (checkout.folder / "data" / "dagster").is_dir()  # the history is where the next start finds it
+
+
+def assert_emulator_answers(shown: Shown, checkout: Checkout) -> None:
+    with ended(checkout.start(shown.command)) as serving:
+        assert serving.stdout is not None
+        lines = [serving.stdout.readline() for _ in shown.output.splitlines()]
+        assert_matches("".join(lines), shown)
+        assert answer(f"http://127.0.0.1:{checkout.port}/emulator/faults", serving).strip() in shown.command
+
+
+def answer(url: str, serving: subprocess.Popen[str]) -> str:
+    """What a server says as soon as it answers."""
+    while serving.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+                text: str = response.read().decode()
+                return text
+        except urllib.error.URLError:
+            time.sleep(0.1)  # it does not say when it listens
+    assert serving.stdout is not None
+    pytest.fail(f"It ended before it answered:\n{serving.stdout.read()}")
+
+
+def test_something_is_run() -> None:
+    assert len(SECTIONS) >= 5
+    commands = [shown.command for section in SECTIONS for shown in section.commands]
+    assert {"make run", "make dev", "make test"} <= set(commands)
+
+
+def test_the_picture_is_the_graph() -> None:
+    wanted = graph_mermaid(GRAPH)
+    assert blocks(README, "mermaid") == [wanted], f"Put this into README.md:\n{wanted}"
+
+
+def test_the_page_of_dependencies_is_the_graph() -> None:
+    page = (ROOT / "docs" / "DEPENDENCIES.md").read_text("utf-8")
+    assert page == dependencies_page(GRAPH), "Type: collect graph --format markdown > docs/DEPENDENCIES.md"
+
+
+def test_the_four_policies_are_in_the_first_table() -> None:
+    policies = re.findall(r"^\| \*\*(\w+)\*\* \|", README, re.MULTILINE)[:4]
+    assert policies == list(get_args(Policy))
+
+
+def test_the_table_of_settings_is_what_settings_says() -> None:
+    wanted = settings_table()
+    assert wanted in README, f"Put this into README.md:\n{wanted}"
+
+
+def settings_table() -> str:
+    """Every variable with its default in a checkout and its meaning."""
+    folder = Path.cwd()
+    (folder / "dagster.yaml").touch()  # as in a checkout
+    found = Settings.load({}, folder)
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        value = getattr(found, name)
+        text = str(value.get_secret_value() if isinstance(value, SecretStr) else "" if value is None else value)
+        text = "the checkout" if text == str(folder) else text.replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+        rows.append(f"| `{field.validation_alias}` | {text} | {field.description} |")
+    return "\n".join(rows) + "\n"
+
+
+def test_every_command_and_option_named_exists() -> None:
+    named = re.findall(r"`(collect [a-z][^`]*)`", README)
+    assert {command.split()[1] for command in named} == set(collect.commands)
+    for command in named:
+        _, name, *words = shlex.split(command.replace("[", " ").replace("]", " "))
+        options = {option for each in collect.commands[name].params for option in each.opts} | {"--help"}
+        assert {word for word in words if word.startswith("-")} <= options, command
+
+
+def test_every_target_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert set(re.findall(r"`(?:\w+=\S+ )*make ([a-z-]+)`", README)) <= targets
+
+
+def test_the_zones_are_those_of_the_package_and_every_path_in_them_exists() -> None:
+    assert collection_pipeline.__doc__ is not None
+    for zone in ("yours", "wiring", "engine"):
+        row = re.search(rf"^\| \*\*{zone}\*\* \|.*$", README, re.MULTILINE)
+        assert row is not None
+        paths = re.findall(r"`([\w/.]+)`", row[0])
+        described = collection_pipeline.__doc__.partition(f"**{zone}**")[2].partition("* **")[0]
+        assert paths == re.findall(r"`([\w/.]+)`", described)
+        assert all((ROOT / "collection_pipeline" / path).exists() for path in paths)
+
+
+def test_every_exit_code_is_in_the_table() -> None:
+    rows = re.findall(r"^\| (\d(?:[\d, ]*)) \|", README, re.MULTILINE)
+    assert rows == ["0", "1", "2", "130, 143"]
+    assert re.findall(r"(\d) [a-z]", " ".join(str(collect.help).split()).partition("Exit codes:")[2]) == rows[:3]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_pictures_are_light() -> None:
+    pictures = sorted((ROOT / "docs" / "images").iterdir())
+    assert [each.name for each in pictures if f"docs/images/{each.name}" not in README] == []
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG"), picture
+        assert picture.stat().st_size < 300_000, picture
+
+
+class TestChinese:
+    """docs/README.zh.md says the same."""
+
+    def test_the_blocks_are_the_same(self) -> None:
+        assert blocks(CHINESE) == blocks(README)
+
+    def test_the_sections_are_as_many_and_as_deep(self) -> None:
+        marks = re.compile(r"^(#+) ", re.MULTILINE)
+        assert marks.findall(without_blocks(CHINESE)) == marks.findall(without_blocks(README))
+
+    def test_the_tables_name_the_same_things(self) -> None:
+        first_cells = re.compile(r"^\| (\*\*\w+\*\*|`[^|]+`|[\d, ]+) \|", re.MULTILINE)
+        assert first_cells.findall(CHINESE) == first_cells.findall(README)
+
+    def test_it_shows_the_same_pictures_and_each_links_to_the_other(self) -> None:
+        assert re.findall(r"images/(\w+\.png)", CHINESE) == re.findall(r"images/(\w+\.png)", README)
+        assert "(docs/README.zh.md)" in README.partition("\n## ")[0]
+        assert "(../README.md)" in CHINESE.partition("\n## ")[0]
+
+
+def without_blocks(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
