@@ -6,6 +6,7 @@ own and so a transaction of its own. PostgreSQL: binary COPY on the connection i
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
@@ -45,14 +46,17 @@ def _insert(
     connection: sa.Connection, dataset: Dataset, run_id: str, version: int, batches: Iterable[pa.RecordBatch]
 ) -> int:
     statement = str(rows_of(dataset).insert().compile(connection))
+    driver: Any = connection.connection.driver_connection
     count = 0
     for batch in batches:
-        if batch.num_rows:
-            columns = [_sqlite_values(array) for array in batch.columns]
-            numbers = range(count, count + batch.num_rows)
-            rows = list(zip(repeat(run_id), repeat(version), numbers, *columns, strict=False))
-            connection.exec_driver_sql(statement, rows)
-            count += batch.num_rows
+        columns = [_sqlite_values(array) for array in batch.columns]
+        numbers = range(count, count + batch.num_rows)
+        try:
+            # The driver itself takes rows one by one; SQLAlchemy would have them all in a list.
+            driver.executemany(statement, zip(repeat(run_id), repeat(version), numbers, *columns, strict=False))
+        except sqlite3.IntegrityError as error:
+            raise sa.exc.IntegrityError(statement, None, error) from error
+        count += batch.num_rows
     return count
 
 
@@ -67,6 +71,8 @@ def _sqlite_values(array: pa.Array) -> Sequence[Any]:
 def _copy(
     connection: sa.Connection, dataset: Dataset, run_id: str, version: int, batches: Iterable[pa.RecordBatch]
 ) -> int:
+    import psycopg  # not where there is no PostgreSQL
+
     columns = ", ".join(f'"{name}"' for name in (*KEYS, *(column.name for column in dataset.columns)))
     statement = f'COPY "{dataset.name}_rows" ({columns}) FROM STDIN (FORMAT BINARY)'
     types = ["text", "int4", "int4", *(_POSTGRESQL_TYPES[column.kind] for column in dataset.columns)]
