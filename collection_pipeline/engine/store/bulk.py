@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
