@@ -1,4 +1,4 @@
-"""Dagster's own processes around the small collection: code server, daemon and web server, each started and ended alone."""
+"""Dagster's own processes around the small collection: code server, daemon and web server, each with its own life."""
 
 from __future__ import annotations
 
@@ -34,14 +34,21 @@ PATIENCE_S = 240
 Server = Literal["code", "daemon", "web"]
 
 
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
 @dataclass
 class Servers:
     """The processes, and what a browser would say to the web server. `world` looks at the same store and instance."""
 
     folder: Path
     world: InProcess
-    code_port: int = field(default_factory=lambda: _free_port())
-    web_port: int = field(default_factory=lambda: _free_port())
+    code_port: int = field(default_factory=free_port)
+    web_port: int = field(default_factory=free_port)
     processes: dict[Server, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, server: Server) -> None:
@@ -179,7 +186,8 @@ LAUNCH = """mutation ($params: ExecutionParams!) { launchRun(executionParams: $p
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
 
 ADD_PARTITION = """mutation ($repository: RepositorySelector!, $key: String!) {
-  addDynamicPartition(repositorySelector: $repository, partitionsDefName: "run_id", partitionKey: $key) { __typename } }"""
+  addDynamicPartition(repositorySelector: $repository, partitionsDefName: "run_id", partitionKey: $key) {
+    __typename } }"""
 
 BACKFILL = """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
   __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
@@ -229,7 +237,7 @@ def start(module: Sequence[str], folder: Path, log: Path) -> subprocess.Popen[by
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_default_signals,
+            preexec_fn=_default_signals,  # noqa: PLW1509 - it takes no lock that a thread might hold
         )
 
 
@@ -271,12 +279,6 @@ def _default_signals() -> None:
     # A shell that starts tests in the background has SIGINT ignored, and children inherit that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def _answers(port: int) -> bool:

@@ -1,4 +1,4 @@
-"""A small collection in the shape of the template's, made of the public pieces: the same jobs, edges, checks and windows.
+"""A small collection in the shape of the template's, made of the public pieces: the same jobs, edges and windows.
 
 Its bodies do what a script says and need no source. The schedule, the sensor and the store are the real ones.
 """
@@ -39,7 +39,7 @@ DATASETS = {
         (
             Column("feature_id", "text", "which place"),
             Column("edition", "integer", "which edition of the outside world"),
-            Column("read_from", "text", "the run whose upstream rows these were made of"),
+            Column("made_of", "text", "the versions that these rows were made of: other inputs make other rows"),
         ),
         key=("feature_id",),
     )
@@ -49,7 +49,7 @@ DATASETS = {
 RETRIES = dg.RetryPolicy(max_retries=1)
 
 
-def rows(feature_ids: Sequence[str], edition: int, read_from: str) -> pd.DataFrame:
+def rows(feature_ids: Sequence[str], edition: int, made_of: str) -> pd.DataFrame:
     """A frame in the data sets' one shape."""
     import pandas as pd
 
@@ -58,7 +58,7 @@ def rows(feature_ids: Sequence[str], edition: int, read_from: str) -> pd.DataFra
         {
             "feature_id": pd.array(list(feature_ids), dtype="str"),
             "edition": pd.array([edition] * size, dtype="Int64"),
-            "read_from": pd.array([read_from] * size, dtype="str"),
+            "made_of": pd.array([made_of] * size, dtype="str"),
         }
     )
 
@@ -107,7 +107,7 @@ def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.As
     )
     def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | None) -> Product:
         """Says what it stands on in a file, and lists the places."""
-        frame, losses = _made_of(detail_pages, script, job)
+        frame, losses = _made_of(detail_pages, script, job, news_mentions)
         said = "\n".join([f"as of {job.as_of:%Y-%m-%d}", *job.notes, job.missing("news_mentions")])
         return Product([(frame, losses)], files={"report.txt": said.strip().encode()})
 
@@ -130,9 +130,10 @@ def summary_of_search(script: Script) -> dg.AssetsDefinition:
     return summary
 
 
-def _made_of(upstream: Input, script: Script, job: JobContext) -> Part:
+def _made_of(upstream: Input, script: Script, job: JobContext, *others: Input | None) -> Part:
     turn = script.play(job.job_id, job.run_id)
-    return rows(list(upstream.frame()["feature_id"]), turn.edition, upstream.artifact.run_id), Losses()
+    made_of = " ".join(each.artifact.content_hash if each else "nothing" for each in (upstream, *others))
+    return rows(list(upstream.frame()["feature_id"]), turn.edition, made_of), Losses()
 
 
 def collection(graph: Graph, script: Script) -> Collection:

@@ -77,9 +77,9 @@ def test_details_are_refused_while_search_is_late(world: InProcess) -> None:
     world.tell("search_results", TODAY, held=True)
     with world.in_background(TODAY, "search_results") as dagster_run_id:
         world.at(f"{TODAY}T09:00")
+        waits = "detail_pages of 2026-03-03 has to wait: search_results running since 06:00"
         assert failures(world.launch(TODAY, "detail_pages")) == [
-            "detail_pages of 2026-03-03 has to wait: search_results running since 06:00"
-            f" in Dagster run {dagster_run_id[:8]}; kept: nothing"
+            f"{waits} in Dagster run {dagster_run_id[:8]}; kept: nothing"
         ]
         world.script.release("search_results", TODAY)
     assert world.script.starts("detail_pages", TODAY) == 0

@@ -1,4 +1,4 @@
-"""What Dagster's own UI is told: what was really read, what was checked, what was skipped and what everything stands on."""
+"""What Dagster's own UI is told: what was really read, what was checked, and what was skipped."""
 
 from __future__ import annotations
 
@@ -87,4 +87,4 @@ def test_edges_columns_and_windows_are_part_of_the_definitions(world: InProcess)
     assert news.metadata["policy"] == "optional"
     assert "- `news_mentions`: optional, follow. one section" in (specs["daily_report"].description or "")
     columns = specs["daily_report"].metadata["dagster/column_schema"]
-    assert [column.name for column in columns.columns] == ["feature_id", "edition", "read_from"]
+    assert [column.name for column in columns.columns] == ["feature_id", "edition", "made_of"]

@@ -1,6 +1,6 @@
 """The same policies with Dagster's real processes: daemon, code server, web server, queue and run workers.
 
-One set of servers for all tests of this file; each test has months of its own.
+One set of servers for all tests of this file. Yesterday was a good day; each test has a run of its own today.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ ALL_DONE = {"search_results": "done", "detail_pages": "done", "news_mentions": "
 DEGRADED = {**ALL_DONE, "detail_pages": "failed", "news_mentions": "skipped"}
 
 
+YESTERDAY = "2026-03-02"
+
+
 @pytest.fixture(scope="module")
 def dagster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with servers(tmp_path_factory.mktemp("dagster")) as started:
+        started.materialize(YESTERDAY)
+        started.await_settled(YESTERDAY)
         yield started
 
 
@@ -42,125 +47,123 @@ def opened(dagster: Servers, run_id: str) -> None:
 
 def test_details_fail_faster_than_one_tick_and_the_report_degrades_by_itself(dagster: Servers) -> None:
     world = dagster.world
-    dagster.materialize("2026-01-01")
-    dagster.await_settled("2026-01-01")
-    world.tell("detail_pages", "2026-01-02", then="fail")
-    opened(dagster, "2026-01-02")
+    run_id = "2026-03-03T0601"
+    world.tell("detail_pages", run_id, then="fail")
+    opened(dagster, run_id)
 
-    dagster.await_settled("2026-01-02")
-    assert world.statuses("2026-01-01") == ALL_DONE
-    assert world.requested_by("2026-01-01") == ["a person"], "a normal day is one Dagster run"
-    assert world.statuses("2026-01-02") == DEGRADED
-    assert world.requested_by("2026-01-02") == ["propagation_sensor", "propagation_sensor"]
-    assert dagster.stale_status("daily_report", "2026-01-01") == "FRESH"
-    assert dagster.stale_status("daily_report", "2026-01-02") == "STALE", "the UI is not told that it is fresh"
+    dagster.await_settled(run_id)
+    assert world.statuses(YESTERDAY) == ALL_DONE
+    assert world.requested_by(YESTERDAY) == ["a person"], "a normal day is one Dagster run"
+    assert world.statuses(run_id) == DEGRADED
+    assert world.requested_by(run_id) == ["propagation_sensor", "propagation_sensor"]
+    assert dagster.stale_status("daily_report", YESTERDAY) == "FRESH"
+    assert dagster.stale_status("daily_report", run_id) == "STALE", "the UI is not told that it is fresh"
 
 
 def test_a_run_worker_is_killed_so_its_job_is_failed_and_the_report_degrades(dagster: Servers) -> None:
     world = dagster.world
-    dagster.materialize("2026-02-01")
-    dagster.await_settled("2026-02-01")
-    world.tell("detail_pages", "2026-02-02", held=True)
-    killed = dagster.materialize("2026-02-02")
-    dagster.await_start("detail_pages", "2026-02-02")
-    holder = world.job("detail_pages", "2026-02-02").holder
+    run_id = "2026-03-03T0602"
+    world.tell("detail_pages", run_id, held=True)
+    killed = dagster.materialize(run_id)
+    dagster.await_start("detail_pages", run_id)
+    holder = world.job("detail_pages", run_id).holder
     assert holder is not None
     os.kill(holder.pid, signal.SIGKILL)
 
-    dagster.await_settled("2026-02-02")
-    assert world.statuses("2026-02-02") == DEGRADED
-    assert f"{holder} ended without finishing it" in world.reason("detail_pages", "2026-02-02")
+    dagster.await_settled(run_id)
+    assert world.statuses(run_id) == DEGRADED
+    assert f"{holder} ended without finishing it" in world.reason("detail_pages", run_id)
     assert dagster.await_finished(killed).status.value == "FAILURE"
 
 
 def test_a_run_is_cancelled_so_its_job_is_failed_and_the_report_degrades(dagster: Servers) -> None:
     world = dagster.world
-    dagster.materialize("2026-03-01")
-    dagster.await_settled("2026-03-01")
-    world.tell("detail_pages", "2026-03-02", held=True)
-    cancelled = dagster.materialize("2026-03-02")
-    dagster.await_start("detail_pages", "2026-03-02")
+    run_id = "2026-03-03T0603"
+    world.tell("detail_pages", run_id, held=True)
+    cancelled = dagster.materialize(run_id)
+    dagster.await_start("detail_pages", run_id)
     dagster.cancel(cancelled)
 
-    dagster.await_settled("2026-03-02")
-    assert world.statuses("2026-03-02") == DEGRADED
-    assert "interrupted" in world.reason("detail_pages", "2026-03-02")
+    dagster.await_settled(run_id)
+    assert world.statuses(run_id) == DEGRADED
+    assert "interrupted" in world.reason("detail_pages", run_id)
     assert dagster.await_finished(cancelled).status.value == "CANCELED"
 
 
 def test_a_person_and_the_sensor_launch_the_same_job_and_one_of_them_is_told_who_holds_it(dagster: Servers) -> None:
     world = dagster.world
-    world.tell("search_results", "2026-04-01", held=True)
-    opened(dagster, "2026-04-01")
-    dagster.await_start("search_results", "2026-04-01")
-    holder = world.job("search_results", "2026-04-01").holder
-    by_hand = dagster.materialize("2026-04-01", "search_results")
+    run_id = "2026-03-03T0604"
+    world.tell("search_results", run_id, held=True)
+    opened(dagster, run_id)
+    dagster.await_start("search_results", run_id)
+    holder = world.job("search_results", run_id).holder
+    by_hand = dagster.materialize(run_id, "search_results")
 
     assert dagster.await_finished(by_hand).status.value == "FAILURE"
     assert f"already running: {holder} holds it" in dagster.failure(by_hand)
-    world.script.release("search_results", "2026-04-01")
-    dagster.await_settled("2026-04-01")
-    assert world.statuses("2026-04-01") == ALL_DONE
-    assert [world.script.starts(job, "2026-04-01") for job in ALL_DONE] == [1, 1, 1, 1]
+    world.script.release("search_results", run_id)
+    dagster.await_settled(run_id)
+    assert world.statuses(run_id) == ALL_DONE
+    assert [world.script.starts(job, run_id) for job in ALL_DONE] == [1, 1, 1, 1]
 
 
 def test_two_ticks_decide_the_same_and_every_job_runs_once(dagster: Servers) -> None:
     world = dagster.world
+    run_id = "2026-03-03T0605"
     dagster.stop("daemon")
-    opened(dagster, "2026-05-01")
+    opened(dagster, run_id)
     (request,) = world.evaluate()
     dagster.start("daemon")
-    wait_for(lambda: bool(world.dagster_runs("2026-05-01")), "the daemon's own tick", dagster.describe)
-    late = dagster.materialize("2026-05-01", *jobs_of(request), **request.tags)
+    wait_for(lambda: bool(world.dagster_runs(run_id)), "the daemon's own tick", dagster.describe)
+    late = dagster.materialize(run_id, *jobs_of(request), **request.tags)
 
-    dagster.await_settled("2026-05-01")
-    assert world.statuses("2026-05-01") == ALL_DONE
-    assert [world.script.starts(job, "2026-05-01") for job in ALL_DONE] == [1, 1, 1, 1]
+    dagster.await_settled(run_id)
+    assert world.statuses(run_id) == ALL_DONE
+    assert [world.script.starts(job, run_id) for job in ALL_DONE] == [1, 1, 1, 1]
     assert dagster.await_finished(late).status.value == "SUCCESS", "it found nothing to do"
 
 
 def test_the_daemon_is_killed_while_a_job_fails_and_another_run_is_queued(dagster: Servers) -> None:
     world = dagster.world
-    dagster.materialize("2026-06-01")
-    dagster.await_settled("2026-06-01")
-    world.tell("detail_pages", "2026-06-02", then="fail", held=True)
-    failing = dagster.materialize("2026-06-02")
-    dagster.await_start("detail_pages", "2026-06-02")
+    run_id = "2026-03-03T0606"
+    other = "2026-03-03T0607"
+    world.tell("detail_pages", run_id, then="fail", held=True)
+    failing = dagster.materialize(run_id)
+    dagster.await_start("detail_pages", run_id)
     dagster.stop("daemon", signal.SIGKILL)
-    world.script.release("detail_pages", "2026-06-02")
+    world.script.release("detail_pages", run_id)
     assert dagster.await_finished(failing).status.value == "FAILURE"
-    opened(dagster, "2026-06-03")
-    queued = dagster.materialize("2026-06-03")
+    opened(dagster, other)
+    queued = dagster.materialize(other)
 
     due = [(request.partition_key, jobs_of(request)) for request in world.evaluate()]
-    assert due == [("2026-06-02", ("daily_report",))], "what is queued is not requested again"
+    assert due == [(run_id, ("daily_report",))], "what is queued is not requested again"
 
     dagster.start("daemon")
-    dagster.await_settled("2026-06-02", "2026-06-03")
-    assert world.statuses("2026-06-02") == DEGRADED
-    assert world.statuses("2026-06-03") == ALL_DONE
-    assert [run.run_id for run in world.dagster_runs("2026-06-03")] == [queued]
+    dagster.await_settled(run_id, other)
+    assert world.statuses(run_id) == DEGRADED
+    assert world.statuses(other) == ALL_DONE
+    assert [run.run_id for run in world.dagster_runs(other)] == [queued]
 
 
 def test_runs_that_never_start_are_tried_again_and_then_failed_until_the_code_loads_again(dagster: Servers) -> None:
     world = dagster.world
-    dagster.materialize("2026-07-01")
-    dagster.await_settled("2026-07-01")
+    run_id = "2026-03-03T0608"
     world.script.break_code(broken=True)
-    opened(dagster, "2026-07-02")
+    opened(dagster, run_id)
 
-    dagster.await_status("search_results", "2026-07-02", "failed")
+    dagster.await_status("search_results", run_id, "failed")
     world.script.break_code(broken=False)
-    assert "3 Dagster runs in a row ended before they started the job" in world.reason("search_results", "2026-07-02")
-    assert world.script.starts("search_results", "2026-07-02") == 0
-    dagster.await_settled("2026-07-02")
-    assert world.statuses("2026-07-02")["daily_report"] == "done"
-    assert world.current("daily_report", "2026-07-02").degraded
+    assert "3 Dagster runs in a row ended before they started the job" in world.reason("search_results", run_id)
+    assert world.script.starts("search_results", run_id) == 0
+    dagster.await_settled(run_id)
+    assert world.statuses(run_id)["daily_report"] == "done"
+    assert world.current("daily_report", run_id).degraded
 
-    dagster.materialize("2026-07-02", "search_results")
-    dagster.await_settled("2026-07-02")
-    assert world.statuses("2026-07-02") == ALL_DONE
-    assert not world.current("daily_report", "2026-07-02").degraded
+    dagster.materialize(run_id, "search_results")
+    dagster.await_settled(run_id)
+    assert world.statuses(run_id) == ALL_DONE
+    assert not world.current("daily_report", run_id).degraded
 
 
 def test_a_backfill_of_twenty_runs_leaves_every_run_settled(dagster: Servers) -> None:
@@ -184,8 +187,10 @@ def test_a_backfill_of_twenty_runs_leaves_every_run_settled(dagster: Servers) ->
 
 def test_dagster_dev_is_started_again_and_the_history_is_still_there(dagster: Servers) -> None:
     world = dagster.world
-    before = dagster.materialize("2026-10-01")
-    dagster.await_settled("2026-10-01")
+    run_id = "2026-03-03T0609"
+    other = "2026-03-03T0610"
+    before = dagster.materialize(run_id)
+    dagster.await_settled(run_id)
     for server in ("daemon", "web"):
         dagster.stop(server)
     # `dagster dev` starts web server and daemon itself.
@@ -197,8 +202,8 @@ def test_dagster_dev_is_started_again_and_the_history_is_still_there(dagster: Se
             dagster.web_port, "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=before
         )
         assert found["runOrError"]["status"] == "SUCCESS"
-        opened(dagster, "2026-10-02")
-        dagster.await_settled("2026-10-02")
-        assert world.statuses("2026-10-02") == ALL_DONE
+        opened(dagster, other)
+        dagster.await_settled(other)
+        assert world.statuses(other) == ALL_DONE
     finally:
         end(development, signal.SIGINT)

@@ -1,0 +1,156 @@
+"""Three ways to drive a collection, from a shell script to Dagster, decide alike on the same faults.
+
+One: a script of commands and their exit codes. Two: a loop of twenty lines over the state table, without Dagster.
+Three: Dagster with its sensor. The script runs the template's own jobs, the others the small collection's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collection_pipeline.engine.gate import gate
+from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.planner import plan
+from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.store import Attempt, Manifest
+from collection_pipeline_tests.dagster.in_process import InProcess
+from collection_pipeline_tests.dagster.small_collection import rows
+
+YESTERDAY, TODAY = "2026-03-02", "2026-03-03"
+
+JOBS = ("search_results", "detail_pages", "news_mentions", "daily_report")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong today, in the words of the emulator and of the script, and how the day ends.
+
+    `exit_codes`: of `collect run --only`, job by job.
+    """
+
+    emulated: str
+    job_id: str
+    turn: dict[str, Any]
+    statuses: tuple[str, ...]
+    exit_codes: tuple[int, ...]
+
+
+FAULTS = {
+    "search finds nothing": Fault(
+        "maps_search=empty_result",
+        "search_results",
+        {"rows": 0},
+        ("failed", "pending", "pending", "done"),
+        (1, 1, 1, 0),
+    ),
+    "details are down": Fault(
+        "maps_detail=unauthorized",
+        "detail_pages",
+        {"then": "fail"},
+        ("done", "failed", "skipped", "done"),
+        (0, 1, 0, 0),
+    ),
+    "news is down": Fault(
+        "news=unauthorized",
+        "news_mentions",
+        {"then": "fail"},
+        ("done", "done", "failed", "done"),
+        (0, 0, 1, 0),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the template collected yesterday's run, by one command."""
+    folder = tmp_path_factory.mktemp("yesterday")
+    (folder / "queries.toml").write_text('[[query]]\nq = "airport Iceland"\npages = 1\n')
+    shell(f"collect run {YESTERDAY}", folder)
+    return folder
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_script_of_commands_decides_by_exit_codes(fault: Fault, yesterday: Path) -> None:
+    today = f"{TODAY}T06{list(FAULTS.values()).index(fault):02}"
+    script = "; ".join(f"collect run {today} --only {job_id}; echo $? >&3" for job_id in JOBS)
+    codes = shell(f"( {script} ) 3>&1 >/dev/null", yesterday, COLLECTION_EMULATOR_FAULTS=fault.emulated)
+    assert tuple(map(int, codes.split())) == fault.exit_codes
+    told = json.loads(shell(f"collect status {today} --json || true", yesterday))
+    assert tuple(job["status"] for job in told["jobs"]) == fault.statuses
+    report = told["jobs"][-1]
+    assert report["degraded"] == (fault.job_id != "news_mentions")
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_loop_over_the_state_table_decides_without_dagster(fault: Fault, world: InProcess) -> None:
+    loop(world, YESTERDAY)
+    loop(world, TODAY, fault)
+    assert tuple(world.statuses(TODAY).values()) == fault.statuses
+    assert world.current("daily_report", TODAY).degraded == (fault.job_id != "news_mentions")
+    assert world.dagster_runs(TODAY) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_dagster_decides(fault: Fault, world: InProcess) -> None:
+    world.morning(YESTERDAY)
+    world.tell(fault.job_id, TODAY, **fault.turn)
+    world.morning(TODAY)
+    assert tuple(world.statuses(TODAY).values()) == fault.statuses
+    assert world.current("daily_report", TODAY).degraded == (fault.job_id != "news_mentions")
+
+
+def loop(world: InProcess, run_id: str, fault: Fault | None = None) -> None:
+    """Level two: look at the table, start what is due, until nothing is."""
+    store, graph, now = world.store, world.collection.graph, world.collection.now()
+    store.open_run(RunId.parse(run_id), RunId.parse(run_id).moment(world.collection.timezone), graph, now)
+    while True:
+        state = store.run_state(run_id, graph)
+        decided = plan(graph, state, now)
+        store.show_statuses(state, decided, now, {})
+        due = [job_id for job_id, decision in decided.decisions.items() if decision.due]
+        if not due and decided.settled:
+            return
+        for job_id in due:
+            decide = gate(graph, job_id, automatic=True, now=now)
+            me = Holder("the loop", "this host", os.getpid(), 0.0)
+            attempt = store.claim(run_id, job_id, me, graph, decide=decide, is_over=lambda _: False, now=now)
+            if fault is not None and fault.job_id == job_id:
+                store.fail(attempt, "it went wrong", "test", now)
+            else:
+                work(world, attempt)
+
+
+def work(world: InProcess, attempt: Attempt) -> None:
+    """What a body and its checks come to, at level two."""
+    found = rows(["0x0:0x1"], 1, attempt.job_id)
+    dataset, now = world.collection.datasets[attempt.job_id], world.collection.now()
+    world.store.publish(attempt, dataset, [found], lambda _: (), manifest=lambda _: Manifest(), now=now)
+
+
+def shell(command: str, folder: Path, **environ: str) -> str:
+    """What a shell prints that has `collect` on its path, and `folder` as the place of all that is kept."""
+    found = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "DAGSTER_HOME": str(folder),
+            "COLLECTION_DATA": str(folder / "data"),
+            "COLLECTION_QUERIES": str(folder / "queries.toml"),
+            **environ,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
