@@ -60,6 +60,8 @@ class CollectGroup(click.Group):
 
 
 def _in_words(error: Exception) -> click.ClickException | None:
+    from sqlalchemy.exc import OperationalError
+
     from collection_pipeline.engine.edges import EdgeError
     from collection_pipeline.engine.graph import GraphError
     from collection_pipeline.engine.store import StoreError, StoreUnavailableError
@@ -68,6 +70,10 @@ def _in_words(error: Exception) -> click.ClickException | None:
 
     if isinstance(error, StoreUnavailableError):
         return Failure(str(error))
+    if isinstance(error, OperationalError):  # the store has words of its own, so this is Dagster's history
+        return Failure(
+            f"Dagster's storage in DAGSTER_HOME cannot be used: {error.orig}. The collection is kept as it is."
+        )
     if isinstance(error, SettingsError | QueriesError | GraphError | EdgeError | StoreError):
         return Refusal(str(error))
     return None

@@ -34,8 +34,10 @@ def ended(process: ForkServerProcess) -> int:
     return process.exitcode
 
 
-def collect(folder: Path, environment: Mapping[str, str], args: Sequence[str], output: Path) -> None:
-    """What a child does that types `collect`: in `folder`, its words into `output`."""
+def collect(
+    folder: Path, environment: Mapping[str, str], args: Sequence[str], output: Path, prepare: Callable[[], None] | None
+) -> None:
+    """What a child does that types `collect`: in `folder`, its words into `output`, `prepare` done first."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -43,6 +45,8 @@ def collect(folder: Path, environment: Mapping[str, str], args: Sequence[str], o
         # Also what C libraries and child processes write.
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
+        if prepare is not None:
+            prepare()
         from collection_pipeline.cli import collect as command
 
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -29,8 +30,13 @@ class Desk:
     environment: dict[str, str] = field(default_factory=dict)
     commands: int = 0
 
-    def start(self, *args: str, **environment: str) -> tuple[ForkServerProcess, Path]:
-        """Type `collect` with these arguments and leave it running; its words go into the file."""
+    def start(
+        self, *args: str, prepare: Callable[[], None] | None = None, **environment: str
+    ) -> tuple[ForkServerProcess, Path]:
+        """Type `collect` with these arguments and leave it running; its words go into the file.
+
+        `prepare` is done first in that process: what breaks its surroundings.
+        """
         self.commands += 1
         output = self.folder / f"said-{self.commands}.txt"
         own = {
@@ -42,11 +48,13 @@ class Desk:
             "COLLECTION_QUERIES": str(self.folder / "queries.toml"),
         }
         environ = {**own, **self.environment, **environment}
-        return children.start(children.collect, self.folder, environ, args, output), output
+        return children.start(children.collect, self.folder, environ, args, output, prepare), output
 
-    def collect(self, *args: str, expect: int = 0, **environment: str) -> str:
+    def collect(
+        self, *args: str, expect: int = 0, prepare: Callable[[], None] | None = None, **environment: str
+    ) -> str:
         """Type `collect`, expect it to end with this exit code, and return all it said."""
-        process, output = self.start(*args, **environment)
+        process, output = self.start(*args, prepare=prepare, **environment)
         code = children.ended(process)
         said = output.read_text()
         assert code == expect, f"collect {' '.join(args)} ended with {code}:\n{said}"

@@ -6,6 +6,8 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from random import Random
 
 from collection_pipeline_tests.failures import children
@@ -40,7 +42,7 @@ def run_trial(desk: Desk, random: Random, kills: int) -> Found:
     desk.collect("run", RUN, "--only", "search_results")
     places = desk.one("SELECT count(DISTINCT feature_id) FROM search_results WHERE run_id = :run", run=RUN)
     for _ in range(kills):
-        _kill_at(desk, random.randint(1, places - len(_stored(desk)) - 1))
+        kill_at(desk, random.randint(1, places - len(_stored(desk)) - 1))
     desk.collect("run", RUN, "--only", "detail_pages")
     stored = _stored(desk)
     return Found(
@@ -52,15 +54,20 @@ def run_trial(desk: Desk, random: Random, kills: int) -> Found:
     )
 
 
-def _kill_at(desk: Desk, answers: int) -> None:
+def kill_at(desk: Desk, answers: int) -> None:
     """Start the details, and kill the process once the source has charged so many more of them."""
     goal = desk.account.feature_id_charges.total() + answers
     process, output = desk.start("run", RUN, "--only", "detail_pages")
+    charged(desk, goal, process, output)
+    process.kill()
+    assert children.ended(process) == -9
+
+
+def charged(desk: Desk, goal: int, process: ForkServerProcess, output: Path) -> None:
+    """Wait until the source has charged so many details, while this process fetches them."""
     while desk.account.feature_id_charges.total() < goal:
         assert process.is_alive(), output.read_text()
         time.sleep(0.001)
-    process.kill()
-    assert children.ended(process) == -9
 
 
 def _stored(desk: Desk) -> Counter[str]:
