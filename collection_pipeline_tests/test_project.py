@@ -175,7 +175,7 @@ class TestDistributions:
     def test_the_sdist_has_what_development_needs(self, distributions: Distributions) -> None:
         contained = distributions.in_sdist().keys()
         assert {"Makefile", "dagster.yaml", "workspace.yaml", "requirements.lock", "requirements-dev.lock"} <= contained
-        assert {"LICENSE", "README.md", "collection_pipeline_tests/conftest.py"} <= contained
+        assert {"LICENSE", "README.md", "docs/OPERATING.md", "collection_pipeline_tests/conftest.py"} <= contained
         assert "collection_pipeline/queries.toml" in contained
 
     def test_no_file_names_a_place_on_the_machine_it_was_written_on(self, distributions: Distributions) -> None:

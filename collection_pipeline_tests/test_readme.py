@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import SecretStr
@@ -42,6 +43,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 README_DAY = "2026-11-29"
 """The day on which the output in README.md was printed."""
+
+ZONE = ZoneInfo(f"Etc/GMT{datetime.now(UTC).hour - 12:+d}")
+"""Where it is midday, so that no command is run across midnight."""
 
 PATCH = "ratings.diff"
 TIMEOUT_S = 120
@@ -111,6 +115,7 @@ class Checkout:
             "PATH": f"{self.folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder),
             "PYTHONUTF8": "1",
+            "COLLECTION_TIMEZONE": ZONE.key,
             "DAGSTER_CLI_DEV_PORT": str(self.port),
         }
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
@@ -198,7 +203,7 @@ def _pattern(line: str) -> str:
 
 def normalised(text: str) -> str:
     """Text without what differs from day to day: the day, times, counts, and so the width of columns."""
-    text = text.replace(f"{datetime.now(UTC):%Y-%m-%d}", README_DAY)
+    text = text.replace(f"{datetime.now(ZONE):%Y-%m-%d}", README_DAY)
     text = re.sub(r"\d\d:\d\d(:\d\d)?", "<time>", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:<port>", text)
     text = re.sub(r"\b\d+ (rows|credits|spent)\b", r"<number> \1", text)
