@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import apprise
 
 from collection_pipeline.engine.store import Store, Transition
+from collection_pipeline.engine.visible import visible
 
 log = logging.getLogger("collection_pipeline.alerts")
 
@@ -15,10 +16,11 @@ log = logging.getLogger("collection_pipeline.alerts")
 def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -> None:
     """Announce episodes that opened or healed, one message each, and record what became of it. Never raises."""
     for transition in transitions:
-        log.warning("%s", transition.text)
+        text = "\n".join(map(visible, transition.text.splitlines()))
+        log.warning("%s", text)
         if not urls:
             continue
-        problem = _deliver(transition, urls)
+        problem = _deliver(visible(transition.title), text, urls)
         if problem is None:
             store.mark_delivered(transition)
         else:
@@ -26,13 +28,13 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -
             store.mark_undelivered(transition, problem)
 
 
-def _deliver(transition: Transition, urls: Sequence[str]) -> str | None:
+def _deliver(title: str, text: str, urls: Sequence[str]) -> str | None:
     """None when every channel took the message, else what went wrong, in words that show no address."""
     try:
         channels = apprise.Apprise()
         unusable = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
         # Plain text, so that a channel's own markup stays inert in whatever a source said.
-        taken = channels.notify(transition.text, title=transition.title, body_format=apprise.NotifyFormat.TEXT)
+        taken = channels.notify(text, title=title, body_format=apprise.NotifyFormat.TEXT)
     except Exception as error:  # noqa: BLE001 - a plug-in of any service, with any failure: the job must not notice
         return f"a channel raised {type(error).__name__}."
     if unusable:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from collection_pipeline.engine.checks import COVERAGE
 from collection_pipeline.engine.store import Attempt, Published
+from collection_pipeline.engine.visible import visible
 
 PICTURE = "picture.svg"
 """A file of this name is shown with the materialization."""
@@ -56,7 +57,7 @@ def materialization(
     if attempt.inputs:
         metadata["inputs"] = dg.TableMetadataValue(_input_records(attempt), _INPUT_SCHEMA)
     if preview is not None and not preview.empty:
-        metadata["preview"] = dg.MarkdownMetadataValue(_markdown(preview))
+        metadata["preview"] = dg.MarkdownMetadataValue(preview_table(preview))
     if picture is not None:
         encoded = base64.b64encode(picture).decode()
         metadata["picture"] = dg.MarkdownMetadataValue(f"![report](data:image/svg+xml;base64,{encoded})")
@@ -111,20 +112,18 @@ def _input_records(attempt: Attempt) -> list[dg.TableRecord]:
     ]
 
 
-def _markdown(frame: pd.DataFrame) -> str:
-    """A table of the first rows. Cells hold what a source said: made one short line of inert text each."""
+def preview_table(frame: pd.DataFrame) -> str:
+    """A table of rows. Cells hold what a source said: one short code span each, in which nothing has a meaning."""
     lines = [list(frame.columns), ["---"] * len(frame.columns)]
     lines += [[_cell(value) for value in row] for row in frame.astype(object).itertuples(index=False)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(value: Any) -> str:
-    text = "" if pd.isna(value) else " ".join(str(value).split())
+    text = "" if pd.isna(value) else visible(str(value))
     shortened = text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
-    return "".join(f"&#{ord(character)};" if character in _MARKUP else character for character in shortened)
+    return f"`{shortened.translate(_ENDS_CELL)}`" if shortened else ""
 
 
-_MARKUP = frozenset("\\`*_{}[]()<>#+-!|&~:/@\"'=") | {
-    chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
-"""Characters that mean something in markdown or HTML, make a link of a bare address, or turn the direction of text."""
+_ENDS_CELL = str.maketrans({"`": "ˋ", "|": "¦"})
+"""The two characters that would end a code span or a table cell, and what is shown for them."""

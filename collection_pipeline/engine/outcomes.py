@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from collection_pipeline.engine.checks import CallCounts, CheckOutcome
 from collection_pipeline.engine.state import Inputs
+from collection_pipeline.engine.visible import visible
 
 PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."
 
@@ -15,8 +16,8 @@ def failure_reason(error: BaseException) -> str:
     if not isinstance(error, Exception):
         return f"interrupted ({type(error).__name__})"
     if hasattr(error, "kind") or hasattr(error, "retryable"):
-        return str(error)
-    return f"{type(error).__name__}: {error}"
+        return visible(str(error))
+    return visible(f"{type(error).__name__}: {error}")
 
 
 def failed_text(run_id: str, job_id: str, reason: str) -> str:

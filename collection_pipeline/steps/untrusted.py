@@ -10,27 +10,15 @@ import unicodedata
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from collection_pipeline.engine.visible import visible
+
 if TYPE_CHECKING:
     import pandas as pd
-
-_SPACES = re.compile("[\t\n\r\x0b\x0c\x85\u2028\u2029]+")
-
-_HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff\ud800-\udfff]"
-)
-"""Control, direction, invisible and unassigned characters that change or forge what is read. The joiners U+200C and
-U+200D are not among them: Persian, Indic scripts and emoji are written with them."""
 
 _FORMULA = re.compile(r"\s*[=+\-@]")
 
 MAX_CELL = 32_767
 """Characters that a cell of a spreadsheet holds (Microsoft's specification of Excel)."""
-
-
-def visible(text: str) -> str:
-    """The text on one line, with every hidden character shown by its code point, as in [U+202E]."""
-    return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", _SPACES.sub(" ", text)).strip()
 
 
 def cell(text: str) -> str:
