@@ -14,6 +14,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import dagster as dg
+import psutil
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -121,6 +122,7 @@ def test_a_run_survives_a_restart_of_the_server(
                 "news_mentions": "pending",
                 "daily_report": "pending",
             }
+            assert postgres_server.password not in command_lines()
             postgres_server.stop("immediate")
             postgres_server.start()
             until(lambda: [run.status for run in instance.get_runs()] == [SUCCESS], "the end of the run", log)
@@ -130,6 +132,11 @@ def test_a_run_survives_a_restart_of_the_server(
     assert len(charges) == places > 4
     assert charges.total() - places <= IN_FLIGHT
     assert {path.suffix for path in HOME.rglob("*") if path.is_file()} <= {".py", ".pyc", ".yaml"}
+
+
+def command_lines() -> str:
+    """Of all processes: everybody on a machine may read them."""
+    return "\n".join(" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
 
 
 def statuses(store: Store) -> dict[str, str]:
