@@ -128,6 +128,7 @@ class Checkout:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=default_signals,  # noqa: PLW1509 - it takes no lock that a thread might hold
         )
 
     def run(self, command: str) -> tuple[int, str]:
@@ -135,6 +136,11 @@ class Checkout:
         with ended(self.start(command)) as process:
             output, _ = process.communicate(timeout=TIMEOUT_S)
         return process.returncode, output
+
+
+def default_signals() -> None:
+    # A shell that starts tests in the background has SIGINT ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
@@ -146,7 +152,11 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGINT)
-                process.communicate(timeout=TIMEOUT_S)  # until nobody holds the pipe any more
+                try:
+                    process.communicate(timeout=TIMEOUT_S)  # until nobody holds the pipe any more
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise
 
 
 @pytest.fixture
