@@ -85,10 +85,19 @@ def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[Plan
     for run in instance.get_runs(dg.RunsFilter(statuses=LIVE)):
         if run.tags.get(PARTITION) is None or _abandoned(instance, run):
             continue
-        selection = run.asset_selection
-        jobs = frozenset(graph.jobs if selection is None else (key.to_user_string() for key in selection))
-        planned.setdefault(run.tags[PARTITION], []).append(PlannedRun(run.run_id, jobs & graph.jobs.keys()))
+        jobs = _assets_of(instance, run) & graph.jobs.keys()
+        if jobs:
+            planned.setdefault(run.tags[PARTITION], []).append(PlannedRun(run.run_id, jobs))
     return planned
+
+
+def _assets_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> frozenset[str]:
+    """The assets that a Dagster run is to materialize: as selected, else as Dagster noted when it was created."""
+    if run.asset_selection is not None:
+        return frozenset(key.to_user_string() for key in run.asset_selection)
+    noted = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
+    keys = (entry.get_dagster_event().asset_key for entry in noted)
+    return frozenset(key.to_user_string() for key in keys if key is not None)
 
 
 def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

@@ -59,9 +59,10 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
     runs offer it as a fallback meanwhile is seen by the next tick.
     """
     open_runs = collection.store.open_runs()
-    if not open_runs:
-        return Tick((), False, "No run is open.")
     live = live_runs(instance, collection.graph)
+    if not open_runs:
+        # A Dagster run that is about to open one is worth waiting for: its first job may fail before the next tick.
+        return Tick((), bool(live), f"Dagster starts {', '.join(sorted(live))}." if live else "No run is open.")
     release_abandoned(collection, instance, live={each.dagster_run_id for runs in live.values() for each in runs})
     today = graph_hash(collection.graph)
     requests: list[dg.RunRequest] = []

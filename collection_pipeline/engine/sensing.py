@@ -1,7 +1,8 @@
 """One sensor tick: look at the open runs, act on what the planner decides, and keep watching for a few seconds.
 
-Dagster's daemon starts a tick every five seconds at the most often. A tick that keeps looking while a run is open
-closes that gap: what becomes due is requested within a quarter of a second. With nothing open a tick is one query.
+Dagster's daemon starts a tick every five seconds at the most often. A tick that keeps looking while a run is open, or
+about to be opened by a Dagster run, closes that gap: what becomes due is requested within a quarter of a second.
+Otherwise a tick is two indexed queries.
 """
 
 from __future__ import annotations
