@@ -6,25 +6,14 @@ Each section begins in a copy of its own. In what is shown, `…` stands for any
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import shutil
-import signal
-import socket
 import sqlite3
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import get_args
-from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import SecretStr
@@ -35,8 +24,8 @@ from collection_pipeline.definitions import GRAPH
 from collection_pipeline.engine.edges import Policy
 from collection_pipeline.engine.picture import dependencies_page, graph_mermaid
 from collection_pipeline.settings import Settings
+from collection_pipeline_tests.checkout import ROOT, ZONE, Checkout, answer, copy_checkout, ended
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 CHINESE = (ROOT / "docs" / "README.zh.md").read_text("utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,11 +33,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README_DAY = "2026-11-29"
 """The day on which the output in README.md was printed."""
 
-ZONE = ZoneInfo(f"Etc/GMT{datetime.now(UTC).hour - 12:+d}")
-"""Where it is midday, so that no command is run across midnight."""
-
 PATCH = "ratings.diff"
-TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -95,80 +80,9 @@ def sections() -> list[Section]:
 SECTIONS = sections()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@dataclass(frozen=True)
-class Checkout:
-    """A copy of the checkout that is set up already: its `.venv` is the environment that the tests run in."""
-
-    folder: Path
-    port: int
-
-    def start(self, command: str) -> subprocess.Popen[str]:
-        """Type a command, in a session of its own."""
-        own = {
-            "PATH": f"{self.folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(self.folder),
-            "PYTHONUTF8": "1",
-            "COLLECTION_TIMEZONE": ZONE.key,
-            "DAGSTER_CLI_DEV_PORT": str(self.port),
-        }
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-        return subprocess.Popen(
-            ["bash", "-c", command.replace("8765", str(self.port))],
-            cwd=self.folder,
-            env=inherited | own,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=default_signals,  # noqa: PLW1509 - it takes no lock that a thread might hold
-        )
-
-    def run(self, command: str) -> tuple[int, str]:
-        """The exit code of a command, and all that it printed."""
-        with ended(self.start(command)) as process:
-            output, _ = process.communicate(timeout=TIMEOUT_S)
-        return process.returncode, output
-
-
-def default_signals() -> None:
-    # A shell that starts tests in the background has SIGINT ignored, and children inherit that.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Interrupt the process and all that it started when the block ends, and wait for them."""
-    with process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGINT)
-                try:
-                    process.communicate(timeout=TIMEOUT_S)  # until nobody holds the pipe any more
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    raise
-
-
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    folder = tmp_path / "checkout"
-    left_out = shutil.ignore_patterns(".*", "data", "__pycache__", "benchmarks", "collection_pipeline_tests")
-    shutil.copytree(ROOT, folder, ignore=left_out)
-    (folder / ".venv").mkdir()
-    (folder / ".venv" / "bin").symlink_to(Path(sys.prefix) / "bin")
-    for stamp in (".runtime", ".dev"):
-        (folder / ".venv" / stamp).touch()
-    return Checkout(folder, free_port())
+    return copy_checkout(tmp_path / "checkout")
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=str)
@@ -249,19 +163,6 @@ def assert_emulator_answers(shown: Shown, checkout: Checkout) -> None:
         lines = [serving.stdout.readline() for _ in shown.output.splitlines()]
         assert_matches("".join(lines), shown)
         assert answer(f"http://127.0.0.1:{checkout.port}/emulator/faults", serving).strip() in shown.command
-
-
-def answer(url: str, serving: subprocess.Popen[str]) -> str:
-    """What a server says as soon as it answers."""
-    while serving.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
-                text: str = response.read().decode()
-                return text
-        except urllib.error.URLError:
-            time.sleep(0.1)  # it does not say when it listens
-    assert serving.stdout is not None
-    pytest.fail(f"It ended before it answered:\n{serving.stdout.read()}")
 
 
 def test_something_is_run() -> None:
