@@ -14,8 +14,8 @@ import pandas as pd
 import sqlalchemy as sa
 from upath import UPath
 
-from collection_pipeline.engine.files import publish_files
-from collection_pipeline.engine.launches import this_process
+from collection_pipeline.engine.jobs.files import publish_files
+from collection_pipeline.engine.runs.launches import this_process
 from collection_pipeline.engine.store import Attempt, Holder, Manifest, Published, Store
 from collection_pipeline_tests.store.world import World, dataset_of, passes, places
 

@@ -10,7 +10,7 @@ from typing import Any
 
 def impatient() -> None:
     """Wait for a database that is away or locked for moments instead of minutes: the tests know that it stays so."""
-    from collection_pipeline.engine import recording
+    from collection_pipeline.engine.jobs import recording
     from collection_pipeline.engine.store import database
 
     recording.PATIENCE_S = 0.2

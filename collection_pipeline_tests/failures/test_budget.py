@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collection_pipeline.engine.spending import PaidCalls, SpendingStoppedError
+from collection_pipeline.engine.jobs.spending import PaidCalls, SpendingStoppedError
 from collection_pipeline.engine.store import Store
 from collection_pipeline.sources.contract import ApiRequest
 from collection_pipeline.sources.serpbase import SerpBaseSource

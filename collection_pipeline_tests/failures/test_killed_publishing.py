@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
-from collection_pipeline.engine.launches import process_is_gone
+from collection_pipeline.engine.runs.launches import process_is_gone
 from collection_pipeline.engine.store import Store
 from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.publisher import (

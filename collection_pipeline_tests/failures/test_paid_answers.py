@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from collection_pipeline.engine.recording import WRITE_BATCH
+from collection_pipeline.engine.jobs.recording import WRITE_BATCH
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, run_trial

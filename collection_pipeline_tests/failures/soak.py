@@ -1,0 +1,63 @@
+"""Many trials of killing a process that fetches 1,000 details: `python -m collection_pipeline_tests.failures.soak`."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from collection_pipeline.sources.emulator import EmulatorOptions, embedded
+from collection_pipeline_tests.failures.conftest import DAY
+from collection_pipeline_tests.failures.desk import Desk
+from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, Found, run_trial
+from collection_pipeline_tests.postgres_server import PostgresServer
+
+
+def main() -> None:
+    """Run the trials on each database, and print what they came to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=20, help="on each database")
+    parser.add_argument("--kills", type=int, default=3, help="in each trial")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # root's PostgreSQL server runs as somebody else
+        server = PostgresServer(folder / "server")
+        with server.running():
+            for database in ("sqlite", "postgresql"):
+                random = Random(f"{options.seed} {database}")
+                found = []
+                for number in range(options.trials):
+                    with ExitStack() as stack:
+                        here = folder / f"{database}-{number}"
+                        here.mkdir()
+                        url = f"sqlite:///{here / 'collection.db'}"
+                        if database == "postgresql":
+                            url = stack.enter_context(server.new_database())
+                        found.append(_trial(here, url, random, options.kills))
+                _report(database, found)
+
+
+def _trial(folder: Path, url: str, random: Random, kills: int) -> Found:
+    (folder / "queries.toml").write_text(THOUSAND_PLACES, "utf-8")
+    with embedded(EmulatorOptions(day=DAY, latency_ms=LATENCY_MS)) as emulator:
+        return run_trial(Desk(folder, url, emulator.base_url, emulator.account), random, kills)
+
+
+def _report(database: str, found: list[Found]) -> None:
+    kills = sum(each.kills for each in found)
+    lost = sum(each.lost for each in found)
+    print(  # noqa: T201 - a script's own words
+        f"{database}: {len(found)} trials, {kills} kills, {CONCURRENCY} requests in flight;"
+        f" answers stored and bought again: {sum(each.stored_twice for each in found)};"
+        f" answers lost in flight: {lost}, {lost / kills:.1f} a kill;"
+        f" rows missing: {sum(each.places - each.rows for each in found)}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
