@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from collection_pipeline.engine.store import Store, StoreUnavailableError
 from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.surroundings import impatient, room_for, without_privileges
 from collection_pipeline_tests.failures.trials import charged
 from collection_pipeline_tests.postgres_server import PostgresServer
+from collection_pipeline_tests.store.world import World, dataset_of, places
 
 
 @pytest.fixture
@@ -128,6 +132,39 @@ class TestServer:
         assert "Traceback" not in said
         assert desk.one("SELECT count(*) FROM artifacts WHERE job_id = 'detail_pages'") == 0
         goes_on(desk)
+
+
+class TestServerThatGoesAwayWhileRows:
+    def test_are_written(self, postgres_server: PostgresServer, postgres_url: str) -> None:
+        def frames() -> Iterator[pd.DataFrame]:
+            yield places("first")
+            postgres_server.stop("immediate")
+            for _ in range(100):  # more than the connection buffers
+                yield places(*["x" * 1_000] * 100)
+
+        with Store.open(postgres_url) as store:
+            world = World(store)
+            world.open(RUN)
+            attempt = world.claim(RUN, "search")
+            try:
+                with pytest.raises(StoreUnavailableError, match="nothing half-made was kept"):
+                    world.publish(attempt, frames())
+            finally:
+                postgres_server.start()
+            assert world.publish(attempt).artifact.version == 1
+
+    def test_are_read(self, postgres_server: PostgresServer, postgres_url: str) -> None:
+        with Store.open(postgres_url) as store:
+            world = World(store)
+            world.open(RUN)
+            (published,) = world.done(RUN, "search")
+            postgres_server.stop("immediate")
+            try:
+                with pytest.raises(StoreUnavailableError, match=r"cannot be reached|was stopped"):
+                    store.read(dataset_of("search"), published.artifact)
+            finally:
+                postgres_server.start()
+            assert len(store.read(dataset_of("search"), published.artifact)) == 2
 
 
 def test_a_second_attempt_is_told_who_holds_the_job_and_takes_over_from_the_dead(searched: Desk) -> None:
