@@ -48,11 +48,14 @@ def _ranked(found: pd.DataFrame) -> pd.DataFrame:
 
 def requests(found: pd.DataFrame) -> Iterator[ApiRequest]:
     """One call per distinct place of `search_results` rows, the best ranks first."""
-    places = _ranked(found).drop_duplicates("feature_id")[["feature_id", "hl", "gl"]]
-    for start in range(0, len(places), CHUNK):
-        part = places.iloc[start : start + CHUNK]
+    ranked = _ranked(found)[["feature_id", "hl", "gl"]]
+    seen: set[str] = set()
+    for start in range(0, len(ranked), CHUNK):
+        part = ranked.iloc[start : start + CHUNK]
         for feature_id, hl, gl in zip(*(part[name].tolist() for name in part), strict=True):
-            yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
+            if feature_id not in seen:
+                seen.add(feature_id)
+                yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
 
 
 def rows(found: pd.DataFrame, answers: Iterable[Answer], chunk: int = CHUNK) -> Iterator[Parsed]:

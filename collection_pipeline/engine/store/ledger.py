@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -26,6 +26,17 @@ from collection_pipeline.sources.contract import Answer, ApiRequest, Unanswered
 OK = "ok"
 
 _LOOKUP = 500
+
+_ANSWER = (
+    requests.c.endpoint,
+    requests.c.params,
+    requests.c.request_id,
+    requests.c.started_at,
+    requests.c.elapsed_ms,
+    requests.c.response,
+)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +82,23 @@ class Ledger(StorePart):
         with self.database.write() as connection:
             connection.execute(saved)
 
-    def answers(self, attempt: Attempt, asked: Iterable[ApiRequest]) -> Iterator[Answer]:
-        """The answers to these requests that there are, in their order, in flat memory however many."""
-        columns = (requests.c.request_id, requests.c.started_at, requests.c.elapsed_ms, requests.c.response)
-        for chunk in _chunks(asked):
-            found = self._found(_answered(attempt), columns, chunk)
-            for request in chunk:
-                row = found.get(request.fingerprint)
-                if row is not None:
-                    received = row.started_at + timedelta(milliseconds=row.elapsed_ms)
-                    yield Answer(request, row.request_id or "", received, bytes(row.response))
+    def answers(self, attempt: Attempt, fingerprints: Iterable[str]) -> Iterator[Answer]:
+        """The answers to the requests of these fingerprints that there are, in their order, in flat memory."""
+        for chunk in _chunks(fingerprints):
+            found = self._found(_answered(attempt), _ANSWER, chunk)
+            for row in filter(None, map(found.get, chunk)):
+                request = ApiRequest(row.endpoint, json.loads(row.params))
+                received = row.started_at + timedelta(milliseconds=row.elapsed_ms)
+                yield Answer(request, row.request_id or "", received, bytes(row.response))
 
     def unanswered(self, attempt: Attempt, asked: Iterable[ApiRequest]) -> Iterator[Unanswered]:
         """Those of these requests that this attempt got no answer to, each with its last error, in their order."""
         errors = _of_generations(attempt) & (requests.c.kind != OK) & (requests.c.attempt == attempt.number)
         for chunk in _chunks(asked):
-            answered = self._found(_answered(attempt), (), chunk)
+            answered = self._found(_answered(attempt), (), [request.fingerprint for request in chunk])
             missing = [request for request in chunk if request.fingerprint not in answered]
-            found = self._found(errors, (requests.c.kind, requests.c.error), missing)
+            lost = [request.fingerprint for request in missing]
+            found = self._found(errors, (requests.c.kind, requests.c.error), lost)
             for request in missing:
                 row = found.get(request.fingerprint)
                 kind, message = (row.kind, row.error or "") if row is not None else ("not_sent", "It was not sent.")
@@ -141,17 +151,17 @@ class Ledger(StorePart):
             connection.execute(_the_job(run_id, job_id).values(credits_reserved=_less(amount)))
 
     def _found(
-        self, condition: sa.ColumnElement[bool], columns: Sequence[sa.ColumnElement[Any]], asked: Sequence[ApiRequest]
+        self, condition: sa.ColumnElement[bool], columns: Sequence[sa.ColumnElement[Any]], fingerprints: Sequence[str]
     ) -> dict[str, sa.Row[Any]]:
         """By fingerprint, the newest row that meets the condition."""
-        wanted = requests.c.fingerprint.in_([request.fingerprint for request in asked])
+        wanted = requests.c.fingerprint.in_(fingerprints)
         query = sa.select(requests.c.fingerprint, *columns).where(condition, wanted).order_by(requests.c.id)
         with self.database.read() as connection:
             return {row.fingerprint: row for row in connection.execute(query)}
 
 
-def _chunks(asked: Iterable[ApiRequest]) -> Iterator[list[ApiRequest]]:
-    stream = iter(asked)
+def _chunks(several: Iterable[T]) -> Iterator[list[T]]:
+    stream = iter(several)
     while chunk := list(islice(stream, _LOOKUP)):
         yield chunk
 
