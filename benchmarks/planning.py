@@ -8,9 +8,9 @@ from statistics import median
 
 from benchmarks.measuring import Figure, seconds
 from benchmarks.workload import NOW
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.graph import Graph, Job
-from collection_pipeline.engine.planner import Artifact, JobState, RunState, plan
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.planning.planner import Artifact, JobState, RunState, plan
 
 JOBS = 500
 

@@ -20,12 +20,12 @@ from benchmarks.workload import NOW
 from collection_pipeline.cli.opening import of_run
 from collection_pipeline.cli.state_table import look
 from collection_pipeline.definitions import GRAPH
-from collection_pipeline.engine.asset import RUN_ID
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.propagation import propagate
+from collection_pipeline.engine.jobs.asset import RUN_ID
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.sensing import watch
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.runs.propagation import propagate
+from collection_pipeline.engine.runs.sensing import watch
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.engine.store.references import inputs_to_json
 from collection_pipeline.engine.store.runs import graph_hash

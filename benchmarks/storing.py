@@ -21,10 +21,10 @@ from benchmarks.measuring import Figure, interleaved, ratio, seconds
 from benchmarks.workload import NOW
 from collection_pipeline.engine.checks import CallCounts, Check, Coverage, Evidence, Schema, UniqueKey, Volume, audit
 from collection_pipeline.engine.datasets import DTYPES, Column, Dataset, Kind
-from collection_pipeline.engine.graph import Graph, Job
 from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.jobs.schemas import checked
+from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.schemas import checked
 from collection_pipeline.engine.store import Attempt, Manifest, Published, Store
 from collection_pipeline.engine.store.bulk import write_rows
 from collection_pipeline.engine.store.database import Database
