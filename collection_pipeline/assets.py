@@ -13,10 +13,10 @@ import dagster as dg
 
 from collection_pipeline import steps
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
-from collection_pipeline.engine.asset import collection_asset
 from collection_pipeline.engine.checks import COVERAGE, Coverage, Present, Volume
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.job import Input, JobContext, Losses, Part, Product
+from collection_pipeline.engine.jobs.asset import collection_asset
+from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
+from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.queries import load_queries
 from collection_pipeline.settings import settings
 

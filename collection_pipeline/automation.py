@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, GROUP, RUN_ID
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.launches import REQUESTED_BY
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, GROUP, RUN_ID
 from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.runs.launches import REQUESTED_BY
 from collection_pipeline.settings import settings
 
 collection_job = dg.define_asset_job(
@@ -41,6 +41,6 @@ def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
 )
 def propagation_sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """Acts on the planner's decisions in open runs: recovery, failure, lateness, follow. Costs nothing when none is."""
-    from collection_pipeline.engine.sensing import watch  # SQLAlchemy: only when a tick runs
+    from collection_pipeline.engine.runs.sensing import watch  # SQLAlchemy: only when a tick runs
 
     yield from watch(context.instance, getattr(context.resources, COLLECTION_RESOURCE))

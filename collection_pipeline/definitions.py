@@ -6,7 +6,7 @@ import dagster as dg
 
 from collection_pipeline.assets import ASSETS
 from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, graph_of
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, graph_of
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import settings
 

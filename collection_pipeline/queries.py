@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from collection_pipeline.engine.graph import nearest
+from collection_pipeline.engine.planning.graph import nearest
 
 DEFAULT_PATH = Path(__file__).with_name("queries.toml")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.graph import Graph
+from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.settings import SERPBASE_URL, Settings
 
 if TYPE_CHECKING:
@@ -98,6 +98,6 @@ def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
 
 def send_alerts(settings: Settings, store: Store, transitions: Sequence[Transition]) -> None:
     """Alerts to the channels of ALERT_URLS, or to the log."""
-    from collection_pipeline.engine.alerts import send
+    from collection_pipeline.engine.runs.alerts import send
 
     send(store, transitions, settings.alert_channels)

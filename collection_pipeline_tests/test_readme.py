@@ -21,8 +21,8 @@ from pydantic import SecretStr
 import collection_pipeline
 from collection_pipeline.cli import collect
 from collection_pipeline.definitions import GRAPH
-from collection_pipeline.engine.edges import Policy
-from collection_pipeline.engine.picture import dependencies_page, graph_mermaid
+from collection_pipeline.engine.planning.edges import Policy
+from collection_pipeline.engine.words.picture import dependencies_page, graph_mermaid
 from collection_pipeline.settings import Settings
 from collection_pipeline_tests.checkout import ROOT, ZONE, Checkout, answer, copy_checkout, ended
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from collection_pipeline.assets import ASSETS
 from collection_pipeline.automation import collection_job
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUN_ID, graph_of
 from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID, graph_of
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import settings

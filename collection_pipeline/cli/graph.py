@@ -20,7 +20,7 @@ from collection_pipeline.cli.terminal import result
 def graph(form: str) -> None:
     """Show the jobs and their edges: policy, on_rerun and why."""
     from collection_pipeline.definitions import GRAPH
-    from collection_pipeline.engine.picture import dependencies_page, graph_json, graph_mermaid, graph_text
+    from collection_pipeline.engine.words.picture import dependencies_page, graph_json, graph_mermaid, graph_text
 
     make = {"text": graph_text, "mermaid": graph_mermaid, "json": graph_json, "markdown": dependencies_page}[form]
     result(make(GRAPH).rstrip("\n"))

@@ -62,8 +62,8 @@ class CollectGroup(click.Group):
 def _in_words(error: Exception) -> click.ClickException | None:
     from sqlalchemy.exc import OperationalError
 
-    from collection_pipeline.engine.edges import EdgeError
-    from collection_pipeline.engine.graph import GraphError
+    from collection_pipeline.engine.planning.edges import EdgeError
+    from collection_pipeline.engine.planning.graph import GraphError
     from collection_pipeline.engine.store import StoreError, StoreUnavailableError
     from collection_pipeline.queries import QueriesError
     from collection_pipeline.settings import SettingsError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from collection_pipeline.cli.group import Refusal
-from collection_pipeline.engine.graph import Graph, nearest
+from collection_pipeline.engine.planning.graph import Graph, nearest
 from collection_pipeline.engine.run_ids import RunId, RunIdError
 
 if TYPE_CHECKING:

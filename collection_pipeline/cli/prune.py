@@ -35,7 +35,7 @@ def prune(*, keep_days: int, keep_runs: int, dry_run: bool, yes: bool, as_json: 
         confirm((f"would go: {run_id}" for run_id in going), f"Remove {len(going)} runs with all their data?")
     if not dry_run:
         from collection_pipeline.cli.instance import open_instance
-        from collection_pipeline.engine.asset import RUNS
+        from collection_pipeline.engine.jobs.asset import RUNS
 
         going = []
         with open_instance(settings.dagster_home) as instance:

@@ -41,7 +41,7 @@ def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing
         _preview(kept, job_id, run_id.text, missing_only=missing_only, as_json=as_json)
         return
     from collection_pipeline.cli.session import session
-    from collection_pipeline.engine.launches import FETCH, FETCH_MISSING
+    from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 
     with session(settings, kept.store, run_id) as work:
         work.advance()  # a holder that is gone no longer holds the job
@@ -58,7 +58,7 @@ def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing
 
 
 def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: bool, as_json: bool) -> None:
-    from collection_pipeline.engine.preview import rerun_preview
+    from collection_pipeline.engine.planning.preview import rerun_preview
 
     found = look(collection, run_id).found
     cost = {job.job_id: _price(job) for job in found.view.jobs}

@@ -15,8 +15,8 @@ from collection_pipeline.cli.terminal import note, result, result_json
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
+    from collection_pipeline.engine.planning.state import Artifact
     from collection_pipeline.engine.run_ids import RunId
-    from collection_pipeline.engine.state import Artifact
     from collection_pipeline.engine.store import Retraction
 
 

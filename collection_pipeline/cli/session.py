@@ -17,16 +17,16 @@ from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.cli.pools import waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import defs
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUNS
-from collection_pipeline.engine.launches import PROCESS, REQUESTED_BY, live_runs, process_tag
-from collection_pipeline.engine.outcomes import PAID_FOR_KEPT
-from collection_pipeline.engine.progress import advance, release_abandoned
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUNS
+from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, live_runs, process_tag
+from collection_pipeline.engine.runs.progress import advance, release_abandoned
+from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
-    from collection_pipeline.engine.explain import Explanation
     from collection_pipeline.engine.run_ids import RunId
     from collection_pipeline.engine.store import Store
+    from collection_pipeline.engine.words.explain import Explanation
     from collection_pipeline.settings import Settings
 
 LOOK_EVERY_S = 0.5

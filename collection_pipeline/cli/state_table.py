@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from collection_pipeline.cli.group import FAILED
 from collection_pipeline.cli.opening import instant
 from collection_pipeline.cli.terminal import columns, console, inert, is_terminal, result, result_json, table
-from collection_pipeline.engine.ages import clock, day_of
+from collection_pipeline.engine.words.ages import clock, day_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from collection_pipeline.engine.collection import Collection
-    from collection_pipeline.engine.explain import Explanation
-    from collection_pipeline.engine.planner import Decision
-    from collection_pipeline.engine.standing import Standing
+    from collection_pipeline.engine.planning.planner import Decision
+    from collection_pipeline.engine.runs.standing import Standing
     from collection_pipeline.engine.store import ArtifactView, Episode
+    from collection_pipeline.engine.words.explain import Explanation
 
 HEAD = ("job", "status", "version", "as of", "time", "reason")
 
@@ -196,7 +196,7 @@ def _files(job_id: str, artifact: ArtifactView) -> str:
 
 def look(collection: Collection, run_id: str) -> StateTable:
     """Look at a run without Dagster: read only, deciding on the graph that `collection` has."""
-    from collection_pipeline.engine.standing import standing
+    from collection_pipeline.engine.runs.standing import standing
 
     undelivered = [each for each in collection.store.open_episodes().values() if each.delivery_error is not None]
     return StateTable(standing(collection, run_id), collection.max_credits, undelivered)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.graph import Graph
+from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.sources.contract import Source
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from collection_pipeline.engine.datasets import DTYPES, Dataset, Kind
-from collection_pipeline.engine.job import Losses
+from collection_pipeline.engine.jobs.job import Losses
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "rating": (0, 5),

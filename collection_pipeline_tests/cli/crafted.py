@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from collection_pipeline.engine.gate import gate
-from collection_pipeline.engine.graph import Graph
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.launches import this_process
+from collection_pipeline.engine.jobs.gate import gate
+from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.runs.launches import this_process
 from collection_pipeline.engine.store import Attempt, Store
 from collection_pipeline_tests.engine.builders import collection_graph
 

@@ -7,7 +7,7 @@ import signal
 import urllib.request
 
 from collection_pipeline.definitions import GRAPH
-from collection_pipeline.engine.graph import Graph
+from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline_tests.cli.desk import Desk
 
 

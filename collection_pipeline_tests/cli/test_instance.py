@@ -14,7 +14,7 @@ from collection_pipeline.cli import pools
 from collection_pipeline.cli.group import Refusal
 from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.definitions import GRAPH
-from collection_pipeline.engine.launches import PARTITION, PROCESS, live_runs, this_process
+from collection_pipeline.engine.runs.launches import PARTITION, PROCESS, live_runs, this_process
 
 RELATIVE = "storage:\n  sqlite:\n    base_dir: data/dagster\ntelemetry:\n  enabled: false\n"
 

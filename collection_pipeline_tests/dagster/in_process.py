@@ -16,11 +16,12 @@ import dagster as dg
 import sqlalchemy as sa
 
 from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, RUN_ID
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.launches import REQUESTED_BY
-from collection_pipeline.engine.standing import standing
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID
+from collection_pipeline.engine.planning.state import Artifact
+from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.runs.launches import REQUESTED_BY
+from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store import InputView, JobView, RunView, Store
 from collection_pipeline_tests.dagster.script import Script, Turn
 from collection_pipeline_tests.dagster.small_collection import assets, definitions, summary_of_search
@@ -89,15 +90,29 @@ class InProcess:
         if until_settled:
             self.settle()
 
+    def open(self, run_id: str) -> None:
+        """Open a run as the schedule does, but leave it to the sensor to start it."""
+        self.instance.add_dynamic_partitions(RUN_ID, [run_id])
+        parsed, collection = RunId.parse(run_id), self.collection
+        self.store.open_run(parsed, parsed.moment(collection.timezone), collection.graph, collection.now())
+
     def evaluate(self) -> Sequence[dg.RunRequest]:
         """What one tick of the sensor requests now."""
+        return list(self._evaluate().run_requests or ())
+
+    def tick_text(self) -> str | None:
+        """What a tick that requests nothing says in the UI."""
+        found: str | None = self._evaluate().skip_message
+        return found
+
+    def _evaluate(self) -> Any:
         context = dg.build_sensor_context(
             instance=self.instance,
             repository_def=self.repository,
             instance_ref=self.instance.get_ref(),
             resources={COLLECTION_RESOURCE: self.collection},
         )
-        return propagation_sensor.evaluate_tick(context).run_requests or ()
+        return propagation_sensor.evaluate_tick(context)
 
     def tick(self) -> list[tuple[str, tuple[str, ...]]]:
         """One tick of the sensor; executes what it requests. Returns (run_id, jobs) of each request."""
@@ -132,13 +147,14 @@ class InProcess:
         )
 
     @contextmanager
-    def in_background(self, run_id: str, job_id: str) -> Iterator[str]:
-        """Launch a job that the script holds, in a thread; by the end of the block it has to be released.
+    def in_background(self, run_id: str, *jobs: str) -> Iterator[str]:
+        """Launch jobs in a thread, the last of which the script holds; by the end of the block it has to be released.
 
         Gives the Dagster run's id.
         """
+        job_id = jobs[-1]
         with ThreadPoolExecutor(1) as thread:
-            launched = thread.submit(self.launch, run_id, job_id)
+            launched = thread.submit(self.launch, run_id, *jobs)
             self._await_start(job_id, run_id, launched)
             holder = self.job(job_id, run_id).holder
             assert holder is not None

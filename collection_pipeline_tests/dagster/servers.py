@@ -65,8 +65,17 @@ class Servers:
         end(self.processes.pop(server), how)
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """One GraphQL request; its data. Raises with Dagster's words if it has errors."""
-        return ask(self.web_port, query, **variables)
+        """One GraphQL request to the web server; its data. Raises with Dagster's words if it has errors."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        address = f"http://127.0.0.1:{self.web_port}/graphql"
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
+                answer = json.load(response)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()) from error
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
 
     def is_up(self) -> bool:
         """Whether the web server answers and has loaded the code location."""
@@ -254,25 +263,12 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) 
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def ask(port: int, query: str, **variables: Any) -> Any:
-    """One GraphQL request to a web server on loopback."""
-    body = json.dumps({"query": query, "variables": variables}).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/graphql", body, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
-            answer = json.load(response)
-    except urllib.error.HTTPError as error:
-        raise AssertionError(error.read().decode()) from error
-    assert "errors" not in answer, answer["errors"]
-    return answer["data"]
-
-
 def wait_for(happened: Callable[[], bool], what: str, describe: Callable[[], str] = str) -> None:
     """Wait until something is the case that another process brings about."""
     give_up = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < give_up, f"waited in vain for {what}\n{describe()}"
-        time.sleep(0.1)
+        time.sleep(0.25)
 
 
 def _default_signals() -> None:

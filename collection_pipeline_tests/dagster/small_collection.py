@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, collection_asset, graph_of
 from collection_pipeline.engine.checks import Present, Volume
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.edges import Edge, OnRerun
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.job import Input, JobContext, Losses, Part, Product
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, collection_asset, graph_of
+from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
+from collection_pipeline.engine.planning.edges import Edge, OnRerun
+from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline_tests.dagster.script import Script
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from collection_pipeline.engine.launches import REQUESTED_BY
+from collection_pipeline.engine.runs.launches import REQUESTED_BY
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
 
 YESTERDAY, TODAY = "2026-03-02", "2026-03-03"

@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline_tests.dagster.in_process import InProcess
 from collection_pipeline_tests.engine.model import DagsterRun, World
 

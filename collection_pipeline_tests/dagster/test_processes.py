@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline_tests.dagster.in_process import jobs_of
-from collection_pipeline_tests.dagster.servers import Servers, ask, end, servers, start, wait_for
+from collection_pipeline_tests.dagster.servers import Servers, end, servers, start, wait_for
 
 pytestmark = pytest.mark.xdist_group("dagster servers")
 
@@ -30,30 +29,18 @@ def dagster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with servers(tmp_path_factory.mktemp("dagster")) as started:
         started.materialize(YESTERDAY)
         started.await_settled(YESTERDAY)
+        assert started.world.statuses(YESTERDAY) == ALL_DONE
+        assert started.world.requested_by(YESTERDAY) == ["a person"], "a normal day is one Dagster run"
         yield started
-
-
-def opened(dagster: Servers, run_id: str) -> None:
-    """Open a run as the schedule does, but leave it to the sensor to start it."""
-    world = dagster.world
-    dagster.add_partition(run_id)
-    world.store.open_run(
-        RunId.parse(run_id),
-        RunId.parse(run_id).moment(world.collection.timezone),
-        world.collection.graph,
-        world.script.now(),
-    )
 
 
 def test_details_fail_faster_than_one_tick_and_the_report_degrades_by_itself(dagster: Servers) -> None:
     world = dagster.world
     run_id = "2026-03-03T0601"
     world.tell("detail_pages", run_id, then="fail")
-    opened(dagster, run_id)
+    world.open(run_id)
 
     dagster.await_settled(run_id)
-    assert world.statuses(YESTERDAY) == ALL_DONE
-    assert world.requested_by(YESTERDAY) == ["a person"], "a normal day is one Dagster run"
     assert world.statuses(run_id) == DEGRADED
     assert world.requested_by(run_id) == ["propagation_sensor", "propagation_sensor"]
     assert dagster.stale_status("daily_report", YESTERDAY) == "FRESH"
@@ -94,7 +81,7 @@ def test_a_person_and_the_sensor_launch_the_same_job_and_one_of_them_is_told_who
     world = dagster.world
     run_id = "2026-03-03T0604"
     world.tell("search_results", run_id, held=True)
-    opened(dagster, run_id)
+    world.open(run_id)
     dagster.await_start("search_results", run_id)
     holder = world.job("search_results", run_id).holder
     by_hand = dagster.materialize(run_id, "search_results")
@@ -111,7 +98,7 @@ def test_two_ticks_decide_the_same_and_every_job_runs_once(dagster: Servers) -> 
     world = dagster.world
     run_id = "2026-03-03T0605"
     dagster.stop("daemon")
-    opened(dagster, run_id)
+    world.open(run_id)
     (request,) = world.evaluate()
     dagster.start("daemon")
     wait_for(lambda: bool(world.dagster_runs(run_id)), "the daemon's own tick", dagster.describe)
@@ -133,7 +120,7 @@ def test_the_daemon_is_killed_while_a_job_fails_and_another_run_is_queued(dagste
     dagster.stop("daemon", signal.SIGKILL)
     world.script.release("detail_pages", run_id)
     assert dagster.await_finished(failing).status.value == "FAILURE"
-    opened(dagster, other)
+    world.open(other)
     queued = dagster.materialize(other)
 
     due = [(request.partition_key, jobs_of(request)) for request in world.evaluate()]
@@ -150,7 +137,7 @@ def test_runs_that_never_start_are_tried_again_and_then_failed_until_the_code_lo
     world = dagster.world
     run_id = "2026-03-03T0608"
     world.script.break_code(broken=True)
-    opened(dagster, run_id)
+    world.open(run_id)
 
     dagster.await_status("search_results", run_id, "failed")
     world.script.break_code(broken=False)
@@ -188,9 +175,7 @@ def test_a_backfill_of_twenty_runs_leaves_every_run_settled(dagster: Servers) ->
 def test_dagster_dev_is_started_again_and_the_history_is_still_there(dagster: Servers) -> None:
     world = dagster.world
     run_id = "2026-03-03T0609"
-    other = "2026-03-03T0610"
-    before = dagster.materialize(run_id)
-    dagster.await_settled(run_id)
+    (before,) = world.dagster_runs(YESTERDAY)
     for server in ("daemon", "web"):
         dagster.stop(server)
     # `dagster dev` starts web server and daemon itself.
@@ -198,12 +183,12 @@ def test_dagster_dev_is_started_again_and_the_history_is_still_there(dagster: Se
     development = start(command, dagster.folder, dagster.folder / "dev.log")
     try:
         wait_for(dagster.is_up, "dagster dev to answer", dagster.describe)
-        found = ask(
-            dagster.web_port, "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=before
-        )
-        assert found["runOrError"]["status"] == "SUCCESS"
-        opened(dagster, other)
-        dagster.await_settled(other)
-        assert world.statuses(other) == ALL_DONE
+        assert dagster.ask(STATUS, id=before.run_id)["runOrError"]["status"] == "SUCCESS"
+        world.open(run_id)
+        dagster.await_settled(run_id)
+        assert world.statuses(run_id) == ALL_DONE
     finally:
         end(development, signal.SIGINT)
+
+
+STATUS = "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"

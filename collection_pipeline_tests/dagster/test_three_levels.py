@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from collection_pipeline.engine.gate import gate
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.planner import plan
+from collection_pipeline.engine.jobs.gate import gate
+from collection_pipeline.engine.planning.planner import plan
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Attempt, Manifest
 from collection_pipeline_tests.dagster.in_process import InProcess

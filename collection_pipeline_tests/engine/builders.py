@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from collection_pipeline.engine.edges import Edge, OnRerun, Policy
-from collection_pipeline.engine.graph import Deadline, Graph, Job, ShelfLife
-from collection_pipeline.engine.state import Artifact, Inputs, JobState, RunState, Status
+from collection_pipeline.engine.planning.edges import Edge, OnRerun, Policy
+from collection_pipeline.engine.planning.graph import Deadline, Graph, Job, ShelfLife
+from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState, Status
 
 RUN_ID = "2026-11-29"
 MOMENT = datetime(2026, 11, 29, tzinfo=UTC)

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from collection_pipeline.engine.flight import LastAttempt, PlannedRun, in_flight
-from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, gate
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.lateness import late_jobs
-from collection_pipeline.engine.planner import Plan, plan
+from collection_pipeline.engine.jobs.gate import NothingToDoError, NotReadyError, gate
+from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.lateness import late_jobs
+from collection_pipeline.engine.planning.planner import Plan, plan
+from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState, Status
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.state import Artifact, Inputs, JobState, RunState, Status
 
 Start = Literal["started", "nothing to do", "refused", "held"]
 Outcome = Literal["succeeded", "unusable", "failed"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collection_pipeline.engine.causes import RootCause, healed, root_causes, roots
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Plan, plan
-from collection_pipeline.engine.state import Artifact, JobState
+from collection_pipeline.engine.planning.causes import RootCause, healed, root_causes, roots
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import Plan, plan
+from collection_pipeline.engine.planning.state import Artifact, JobState
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,

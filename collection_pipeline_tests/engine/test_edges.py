@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from collection_pipeline.engine.edges import Edge, EdgeError, OnRerun, Policy
+from collection_pipeline.engine.planning.edges import Edge, EdgeError, OnRerun, Policy
 
 ANSWERS: dict[str, Any] = {"policy": "hard", "on_rerun": "follow", "why": "details need feature ids"}
 

@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from collection_pipeline.engine.ages import age, clock, day_of, duration
-from collection_pipeline.engine.causes import root_causes
-from collection_pipeline.engine.explain import Explanation, WaitsFor
-from collection_pipeline.engine.facts import Facts, JobFacts
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import plan
-from collection_pipeline.engine.state import Artifact, JobState
-from collection_pipeline.engine.summary import cause_text, tick_text
+from collection_pipeline.engine.planning.causes import root_causes
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import plan
+from collection_pipeline.engine.planning.state import Artifact, JobState
+from collection_pipeline.engine.words.ages import age, clock, day_of, duration
+from collection_pipeline.engine.words.explain import Explanation, WaitsFor
+from collection_pipeline.engine.words.facts import Facts, JobFacts
+from collection_pipeline.engine.words.summary import cause_text, tick_text
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from collection_pipeline.engine.files import ASIDE, FilesUnavailableError, publish_files
+from collection_pipeline.engine.jobs.files import ASIDE, FilesUnavailableError, publish_files
 
 FILES = {"report.html": b"<p>", "places.csv": b"name"}
 

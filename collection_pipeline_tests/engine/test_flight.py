@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collection_pipeline.engine.flight import LastAttempt, PlannedRun, in_flight
+from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
 from collection_pipeline_tests.engine.builders import collection_graph
 
 GRAPH = collection_graph()

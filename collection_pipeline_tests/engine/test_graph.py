@@ -10,8 +10,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from collection_pipeline.engine.edges import Edge, OnRerun, Policy
-from collection_pipeline.engine.graph import Deadline, Graph, GraphError, Job, ShelfLife
+from collection_pipeline.engine.planning.edges import Edge, OnRerun, Policy
+from collection_pipeline.engine.planning.graph import Deadline, Graph, GraphError, Job, ShelfLife
 from collection_pipeline_tests.engine.builders import collection_graph, job
 
 

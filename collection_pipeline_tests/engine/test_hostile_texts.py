@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from collection_pipeline.engine import alerts
-from collection_pipeline.engine.events import preview_table
-from collection_pipeline.engine.outcomes import failure_reason
+from collection_pipeline.engine.jobs.events import preview_table
+from collection_pipeline.engine.runs import alerts
 from collection_pipeline.engine.store import Store, Transition
 from collection_pipeline.engine.visible import visible
+from collection_pipeline.engine.words.outcomes import failure_reason
 from collection_pipeline_tests.steps.test_untrusted import HOSTILE
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

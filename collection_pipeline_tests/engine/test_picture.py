@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.graph import Graph, Job
-from collection_pipeline.engine.picture import dependencies_page, graph_json, graph_mermaid, graph_text
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.words.picture import dependencies_page, graph_json, graph_mermaid, graph_text
 from collection_pipeline_tests.engine.builders import THREE_DAYS, collection_graph
 
 HOSTILE = [

@@ -20,10 +20,10 @@ from typing import Literal, NamedTuple, get_args
 
 import pytest
 
-from collection_pipeline.engine.edges import OnRerun, Policy
-from collection_pipeline.engine.graph import Graph, GraphError
-from collection_pipeline.engine.planner import Decision, Plan, plan
-from collection_pipeline.engine.state import Artifact, JobState, RunState, Status
+from collection_pipeline.engine.planning.edges import OnRerun, Policy
+from collection_pipeline.engine.planning.graph import Graph, GraphError
+from collection_pipeline.engine.planning.planner import Decision, Plan, plan
+from collection_pipeline.engine.planning.state import Artifact, JobState, RunState, Status
 from collection_pipeline_tests.engine.builders import AFTER_NINE, BEFORE_NINE, MOMENT, NINE, RUN_ID, artifact, edge, job
 
 Read = Literal["nothing", "current", "superseded", "earlier run"]

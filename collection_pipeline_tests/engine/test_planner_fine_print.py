@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Decision, plan
-from collection_pipeline.engine.state import Artifact, JobState
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import Decision, plan
+from collection_pipeline.engine.planning.state import Artifact, JobState
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,
@@ -263,8 +263,8 @@ def test_without_a_deadline_no_upstream_is_ever_late() -> None:
 
 
 def test_a_deadline_is_the_first_after_the_run_was_opened_in_its_own_time_zone() -> None:
-    from collection_pipeline.engine.graph import Deadline
-    from collection_pipeline.engine.planner import deadline_of
+    from collection_pipeline.engine.planning.graph import Deadline
+    from collection_pipeline.engine.planning.planner import deadline_of
 
     berlin = job("b", deadline=Deadline("0 9 * * *", "Europe/Berlin"))
     assert deadline_of(berlin, datetime(2026, 3, 28, 7, 59, tzinfo=UTC)) == datetime(2026, 3, 28, 8, tzinfo=UTC)

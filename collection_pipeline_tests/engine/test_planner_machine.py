@@ -14,11 +14,11 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from collection_pipeline.engine.edges import Policy
-from collection_pipeline.engine.graph import Graph, Job
-from collection_pipeline.engine.lateness import is_late
+from collection_pipeline.engine.planning.edges import Policy
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.planning.lateness import is_late
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.state import Artifact
 from collection_pipeline_tests.engine.builders import NINE, THREE_DAYS, edge, job
 from collection_pipeline_tests.engine.model import DagsterRun, Outcome, World
 

@@ -6,10 +6,10 @@ from typing import NamedTuple, get_args
 
 import pytest
 
-from collection_pipeline.engine.edges import Policy
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Readiness, Resolution, plan
-from collection_pipeline.engine.state import Artifact, JobState
+from collection_pipeline.engine.planning.edges import Policy
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import Readiness, Resolution, plan
+from collection_pipeline.engine.planning.state import Artifact, JobState
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.preview import RerunPreview, rerun_preview
-from collection_pipeline.engine.state import JobState, RunState
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.preview import RerunPreview, rerun_preview
+from collection_pipeline.engine.planning.state import JobState, RunState
 from collection_pipeline_tests.engine.builders import (
     BEFORE_NINE,
     MOMENT,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from collection_pipeline.datasets import DETAIL_PAGES
 from collection_pipeline.engine.datasets import DTYPES
-from collection_pipeline.engine.job import Losses
+from collection_pipeline.engine.jobs.job import Losses
 from collection_pipeline.queries import Query
 from collection_pipeline.sources.contract import Answer
 from collection_pipeline.steps import detail, search

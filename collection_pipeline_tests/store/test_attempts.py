@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collection_pipeline.engine.planner import plan
+from collection_pipeline.engine.planning.planner import plan
 from collection_pipeline.engine.store import HeldError, Holder, RunState, UnknownJobError, UnknownRunError
 from collection_pipeline_tests.store import processes
 from collection_pipeline_tests.store.world import GRAPH, World, dataset_of, holder

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from collection_pipeline.engine.checks import CheckOutcome
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store import DatasetError, LostClaimError, Manifest, Staged, Store
 from collection_pipeline_tests.store.world import World, dataset_of, holder, passes, places, rejects
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store import Published, RetractedInputError, Retraction, UnknownArtifactError
 from collection_pipeline_tests.store.world import World, dataset_of, places
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Store, UnknownRunError
 from collection_pipeline_tests.store.world import GRAPH, SHELF_LIFE, World, moment_of

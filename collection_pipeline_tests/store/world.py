@@ -10,11 +10,11 @@ import pandas as pd
 
 from collection_pipeline.engine.checks import CheckOutcome
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.graph import Graph, Job, ShelfLife
-from collection_pipeline.engine.planner import Plan, plan
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import Graph, Job, ShelfLife
+from collection_pipeline.engine.planning.planner import Plan, plan
+from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.state import Inputs
 from collection_pipeline.engine.store import Attempt, Holder, Manifest, Published, RunState, Store
 
 SHELF_LIFE = timedelta(days=3)

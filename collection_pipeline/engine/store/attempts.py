@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.graph import Graph, Job
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.state import Inputs
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.store.errors import LostClaimError, StoreError, UnknownJobError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import inputs_to_json

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store.ledger import OK
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, requests

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store.attempts import Attempt, check_held, lost_claim
 from collection_pipeline.engine.store.database import RETRACTION, advisory_lock
 from collection_pipeline.engine.store.errors import RetractedInputError
@@ -122,6 +122,8 @@ def _stage(
     connection: sa.Connection, dataset: Dataset, attempt: Attempt, version: int, frames: Iterable[pd.DataFrame]
 ) -> Staged:
     # Heavy imports, wanted only where frames are.
+    import pyarrow as pa
+
     from collection_pipeline.engine.store.bulk import write_rows
     from collection_pipeline.engine.store.frames import ContentHash, to_arrow
 
@@ -132,6 +134,8 @@ def _stage(
             batch = to_arrow(frame, dataset)
             content.update(batch)
             yield batch
+            # Arrow keeps what was freed to use it again, and would end up with many times what one batch takes.
+            pa.default_memory_pool().release_unused()
 
     try:
         count = write_rows(connection, dataset, attempt.run_id, version, hashed(content))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store.errors import UnknownArtifactError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of

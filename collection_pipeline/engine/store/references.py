@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from collection_pipeline.engine.state import Artifact, Inputs
+from collection_pipeline.engine.planning.state import Artifact, Inputs
 from collection_pipeline.engine.store.schema import artifacts
 
 ARTIFACT_COLUMNS = (

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store.database import RETRACTION, advisory_lock
 from collection_pipeline.engine.store.errors import UnknownArtifactError
 from collection_pipeline.engine.store.part import StorePart

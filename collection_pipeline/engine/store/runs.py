@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.engine.store.errors import UnknownRunError

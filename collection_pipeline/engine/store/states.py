@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine import state as planner_state
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Plan
-from collection_pipeline.engine.state import Artifact, JobState
+from collection_pipeline.engine.planning import state as planner_state
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import Plan
+from collection_pipeline.engine.planning.state import Artifact, JobState
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import (
     ARTIFACT_COLUMNS,

@@ -9,9 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.graph import Graph
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.state import Artifact, Inputs, Status
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.state import Artifact, Inputs, Status
 from collection_pipeline.engine.store.attempts import holder_of
 from collection_pipeline.engine.store.ledger import Credits
 from collection_pipeline.engine.store.part import StorePart

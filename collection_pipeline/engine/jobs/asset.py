@@ -7,15 +7,15 @@ Everything about an edge is written once, in the asset's `edges`, and read back 
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, Check, Schema, UniqueKey
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.graph import Deadline, Graph, GraphError, Job, ShelfLife, nearest
+from collection_pipeline.engine.jobs.declaration import Declaration
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import Deadline, Graph, GraphError, Job, ShelfLife, nearest
 
 RUN_ID = "run_id"
 
@@ -26,18 +26,6 @@ GROUP = "collection"
 
 COLLECTION_RESOURCE = "collection"
 """The resource through which assets, schedule and sensor reach the store, the source and the settings."""
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What the decorator was told about one asset; `body` takes a `JobContext` and one argument per edge."""
-
-    job_id: str
-    body: Callable[..., Any]
-    dataset: Dataset
-    edges: tuple[Edge, ...]
-    checks: tuple[Check, ...]
-    max_retries: int = 0
 
 
 def collection_asset(
@@ -51,7 +39,7 @@ def collection_asset(
     kinds: Iterable[str] = (),
     owners: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Make an asset of a function `(job, **inputs) -> DataFrame | iterable of DataFrames | Product`.
+    """Make an asset of a function `(job, **inputs) -> Part | iterable of Parts | Product`.
 
     Its name is the job_id, its docstring the description. `inputs` are named like the upstreams; that of an optional
     edge may be None. A `time_window` freshness policy is the shelf life of its artifacts, a `cron` one its deadline.
@@ -82,9 +70,9 @@ def collection_asset(
             required_resource_keys={COLLECTION_RESOURCE},
         )
         def compute(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            from collection_pipeline.engine.execution import execute  # pandas and SQLAlchemy: only when a job runs
+            from collection_pipeline.engine.jobs.execution import execute  # pandas and SQLAlchemy: only when a job runs
 
-            yield from execute(context, declaration)
+            yield from execute(context, declaration, getattr(context.resources, COLLECTION_RESOURCE))
 
         return compute
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from collection_pipeline.engine.edges import Edge
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Decision, plan
-from collection_pipeline.engine.state import Artifact, Inputs, JobState, RunState
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import Decision, plan
+from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState
 
 Effect = Literal["follows", "taken along", "restarts", "starts", "stays pinned", "blocked", "skipped", "unaffected"]
 """What an edge from a rerun job does to its consumer. Taken along: pinned, but the consumer runs for another edge."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.propagation import Look, propagate
+from collection_pipeline.engine.runs.propagation import Look, propagate
 
 WATCH_S = 4.0
 """How long a tick looks at open runs; shorter than the daemon's five seconds, so that ticks never pile up."""

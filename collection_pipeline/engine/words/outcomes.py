@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from collection_pipeline.engine.checks import CallCounts, CheckOutcome
-from collection_pipeline.engine.state import Inputs
+from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.visible import visible
 
 PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."

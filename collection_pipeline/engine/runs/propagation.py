@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.flight import PlannedRun
-from collection_pipeline.engine.lateness import late_jobs
-from collection_pipeline.engine.launches import REQUESTED_BY, live_runs
-from collection_pipeline.engine.outcomes import never_started_reason
-from collection_pipeline.engine.planner import Plan
-from collection_pipeline.engine.progress import advance, release_abandoned
+from collection_pipeline.engine.planning.flight import PlannedRun
+from collection_pipeline.engine.planning.lateness import late_jobs
+from collection_pipeline.engine.planning.planner import Plan
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, live_runs
+from collection_pipeline.engine.runs.progress import advance, release_abandoned
 from collection_pipeline.engine.store import OpenRun
 from collection_pipeline.engine.store.runs import graph_hash
-from collection_pipeline.engine.summary import tick_text
+from collection_pipeline.engine.words.outcomes import never_started_reason
+from collection_pipeline.engine.words.summary import tick_text
 
 SENSOR = "propagation_sensor"
 

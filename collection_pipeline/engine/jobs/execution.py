@@ -12,17 +12,23 @@ from typing import Any, NoReturn
 import dagster as dg
 import pandas as pd
 
-from collection_pipeline.engine.asset import COLLECTION_RESOURCE, Declaration
 from collection_pipeline.engine.checks import COVERAGE, CheckOutcome, Evidence, StagedRows, audit
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.events import PICTURE, check_results, materialization
-from collection_pipeline.engine.files import publish_files
-from collection_pipeline.engine.gate import NothingToDoError, NotReadyError, RefusedError, gate
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.job import Input, JobContext, Product
-from collection_pipeline.engine.launches import FETCH, FETCH_MISSING, is_automatic, is_over, this_process
-from collection_pipeline.engine.outcomes import (
+from collection_pipeline.engine.jobs.declaration import Declaration
+from collection_pipeline.engine.jobs.events import PICTURE, check_results, materialization
+from collection_pipeline.engine.jobs.files import publish_files
+from collection_pipeline.engine.jobs.gate import NothingToDoError, NotReadyError, RefusedError, gate
+from collection_pipeline.engine.jobs.job import Input, JobContext, Product
+from collection_pipeline.engine.jobs.schemas import checked
+from collection_pipeline.engine.jobs.spending import PaidCalls
+from collection_pipeline.engine.run_ids import RunId, RunIdError
+from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING, is_automatic, is_over, this_process
+from collection_pipeline.engine.runs.progress import advance, release_abandoned, take_graph
+from collection_pipeline.engine.runs.standing import standing
+from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published
+from collection_pipeline.engine.words.outcomes import (
     degraded_inputs,
     failed_text,
     failure_reason,
@@ -31,12 +37,6 @@ from collection_pipeline.engine.outcomes import (
     rejection_reason,
     too_little_text,
 )
-from collection_pipeline.engine.progress import advance, release_abandoned, take_graph
-from collection_pipeline.engine.run_ids import RunId, RunIdError
-from collection_pipeline.engine.schemas import checked
-from collection_pipeline.engine.spending import PaidCalls
-from collection_pipeline.engine.standing import standing
-from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published
 from collection_pipeline.sources.contract import TransientSourceError
 
 USUAL_RUNS = 7
@@ -45,13 +45,12 @@ USUAL_RUNS = 7
 PREVIEW_ROWS = 5
 
 
-def execute(context: dg.AssetExecutionContext, declaration: Declaration) -> Iterator[Any]:
+def execute(context: dg.AssetExecutionContext, declaration: Declaration, collection: Collection) -> Iterator[Any]:
     """Run one declared job for the partition of `context`, yielding its check results and its materialization.
 
     Raises `dg.Failure` (not retried) when the job may not run or fails for good; lets retryable errors through to the
     asset's retry policy while it has retries left.
     """
-    collection: Collection = getattr(context.resources, COLLECTION_RESOURCE)
     attempt = _claim(context, declaration, collection)
     if attempt is None:
         return

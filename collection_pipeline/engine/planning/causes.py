@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from collection_pipeline.engine.planner import Decision, EdgeDecision, Plan
+from collection_pipeline.engine.planning.planner import Decision, EdgeDecision, Plan
 
 CauseKind = Literal["failed", "late", "skipped"]
 

@@ -6,8 +6,8 @@ import html
 import re
 from collections.abc import Sequence
 
-from collection_pipeline.engine.ages import duration
-from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.words.ages import duration
 
 _ARROWS = {"hard": "==>", "degrade": "-->", "skip": "-.->", "optional": "-.->"}
 

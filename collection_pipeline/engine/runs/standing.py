@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.explain import Explanation
-from collection_pipeline.engine.facts import Facts, JobFacts
-from collection_pipeline.engine.flight import LastAttempt, PlannedRun, in_flight
-from collection_pipeline.engine.lateness import late_jobs
-from collection_pipeline.engine.planner import plan
+from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
+from collection_pipeline.engine.planning.lateness import late_jobs
+from collection_pipeline.engine.planning.planner import plan
 from collection_pipeline.engine.store import JobView, RunState, RunView
+from collection_pipeline.engine.words.explain import Explanation
+from collection_pipeline.engine.words.facts import Facts, JobFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.planner import Decision, Inputs, RunState, plan
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.planner import Decision, Inputs, RunState, plan
 
 
 class NotReadyError(Exception):

@@ -10,9 +10,9 @@ from functools import cache
 import dagster as dg
 import psutil
 
-from collection_pipeline.engine.flight import PlannedRun
-from collection_pipeline.engine.graph import Graph
 from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.planning.flight import PlannedRun
+from collection_pipeline.engine.planning.graph import Graph
 
 REQUESTED_BY = "collection/requested_by"
 """Run tag: the schedule, sensor or command that launched the run. Absent when a person launched it in Dagster."""

@@ -6,13 +6,13 @@ from collections.abc import Container, Iterable
 
 import dagster as dg
 
-from collection_pipeline.engine.causes import healed, root_causes
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.explain import Explanation
-from collection_pipeline.engine.flight import PlannedRun
-from collection_pipeline.engine.launches import is_over
-from collection_pipeline.engine.standing import Standing, standing
-from collection_pipeline.engine.summary import cause_text
+from collection_pipeline.engine.planning.causes import healed, root_causes
+from collection_pipeline.engine.planning.flight import PlannedRun
+from collection_pipeline.engine.runs.launches import is_over
+from collection_pipeline.engine.runs.standing import Standing, standing
+from collection_pipeline.engine.words.explain import Explanation
+from collection_pipeline.engine.words.summary import cause_text
 
 
 def advance(

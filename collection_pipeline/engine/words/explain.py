@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from collection_pipeline.engine.ages import age, clock, day_of, duration
-from collection_pipeline.engine.causes import roots
-from collection_pipeline.engine.edges import OnRerun, Policy
-from collection_pipeline.engine.facts import Facts
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.lateness import deadline_of
-from collection_pipeline.engine.planner import Decision, EdgeDecision, Plan, Resolution
-from collection_pipeline.engine.state import Artifact, RunState
+from collection_pipeline.engine.planning.causes import roots
+from collection_pipeline.engine.planning.edges import OnRerun, Policy
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.lateness import deadline_of
+from collection_pipeline.engine.planning.planner import Decision, EdgeDecision, Plan, Resolution
+from collection_pipeline.engine.planning.state import Artifact, RunState
+from collection_pipeline.engine.words.ages import age, clock, day_of, duration
+from collection_pipeline.engine.words.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

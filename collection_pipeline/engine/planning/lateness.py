@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from collection_pipeline.engine.graph import Graph, Job
+from collection_pipeline.engine.planning.graph import Graph, Job
 
 
 def deadline_of(job: Job, opened_at: datetime) -> datetime | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collection_pipeline.engine.causes import RootCause, roots
-from collection_pipeline.engine.explain import Explanation
-from collection_pipeline.engine.planner import EdgeDecision
+from collection_pipeline.engine.planning.causes import RootCause, roots
+from collection_pipeline.engine.planning.planner import EdgeDecision
+from collection_pipeline.engine.words.explain import Explanation
 
 
 def tick_text(explanation: Explanation) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.sources.contract import ApiRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from collection_pipeline.engine.spending import Answers, PaidCalls
+    from collection_pipeline.engine.jobs.spending import Answers, PaidCalls
     from collection_pipeline.engine.store import Ancestor, Store
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from collection_pipeline.engine.graph import Graph
-from collection_pipeline.engine.state import Status
+from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.planning.state import Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from collection_pipeline.engine.edges import Edge, Policy
-from collection_pipeline.engine.graph import Graph, Job
-from collection_pipeline.engine.lateness import deadline_of, is_late
-from collection_pipeline.engine.state import Artifact, Inputs, JobState, RunState, Status
+from collection_pipeline.engine.planning.edges import Edge, Policy
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.planning.lateness import deadline_of, is_late
+from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState, Status
 
 __all__ = [
     "Artifact",

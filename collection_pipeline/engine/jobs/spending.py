@@ -1,0 +1,237 @@
+"""Paid calls of one attempt: what was paid for is reused, what arrives is stored at once, the budget is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from collection_pipeline.engine.checks import CallCounts
+from collection_pipeline.engine.jobs.recording import Recorder
+from collection_pipeline.engine.store import Attempt as JobAttempt
+from collection_pipeline.engine.store import Store
+from collection_pipeline.sources.contract import (
+    Answer,
+    ApiRequest,
+    Attempt,
+    BudgetExhaustedError,
+    NotFoundError,
+    OutOfCreditsError,
+    Source,
+    SourceError,
+    Unanswered,
+    UnauthorizedError,
+)
+
+RESERVATION_CREDITS = 128
+"""Credits reserved at a time, so that the budget costs one short transaction per 64 two-credit calls."""
+
+RESERVATION_SHARE = 16
+"""But no more than this part of the budget: after a kill nobody knows how much of a reservation was billed."""
+
+ReportProgress = Callable[[str, int, int], None]
+"""Told (job_id, calls ended, calls known of) as calls end."""
+
+
+class SpendingStoppedError(Exception):
+    """No further call can succeed (key refused, account empty, budget used up). What was paid for is kept.
+
+    The message says how much is here, what the rest would cost, and what has to change.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass
+class Answers:
+    """The answers to a batch of requests, in request order, read from the ledger as they are iterated (flat memory)."""
+
+    store: Store
+    attempt: JobAttempt
+    fingerprints: Sequence[str]
+    unanswered: Sequence[Unanswered]
+
+    def __iter__(self) -> Iterator[Answer]:
+        return self.store.answers(self.attempt, self.fingerprints)
+
+
+@dataclass
+class PaidCalls:
+    """The calls of one attempt, through the source that `source` opens. `max_credits` bounds the whole run."""
+
+    store: Store
+    source: Callable[[], Source]
+    attempt: JobAttempt
+    max_credits: int | None
+    report_progress: ReportProgress
+    requested: int = 0
+    credits_charged: int = 0
+    credits_reused: int = 0
+    lost: list[Unanswered] = field(default_factory=list)
+    retryable: bool = False
+    """Whether any call ended in an error that a later attempt may not meet."""
+
+    def fetch(self, requests: Iterable[ApiRequest]) -> Answers:
+        """Answer all requests, buying only those that no unfinished attempt of this job and run has paid for.
+
+        `requests` is consumed as calls are made. A single failed request is no error: it is among `unanswered`. Raises
+        `SpendingStoppedError` when no further call can succeed.
+        """
+        batch = _Batch(requests, self.store.reusable(self.attempt))
+        first = next(batch, None)
+        if first is not None:
+            asyncio.run(self._buy(chain((first,), batch), batch))
+        if batch.credits_reused:
+            self.store.count_reuse(self.attempt, batch.credits_reused)
+        self.credits_reused += batch.credits_reused
+        self.requested += len(batch.asked)
+        self.lost.extend(batch.unanswered)
+        return Answers(self.store, self.attempt, list(batch.asked), batch.unanswered)
+
+    @property
+    def counts(self) -> CallCounts:
+        """How the calls ended, for the checks."""
+        not_found = sum(1 for call in self.lost if call.kind == "not_found")
+        return CallCounts(
+            requested=self.requested,
+            answered=self.requested - len(self.lost),
+            not_found=not_found,
+            missing=len(self.lost) - not_found,
+        )
+
+    async def _buy(self, requests: Iterable[ApiRequest], batch: _Batch) -> None:
+        allowance = _Allowance(self.store, self.attempt, self.max_credits)
+        recorder = Recorder(self._record)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(recorder.run())
+                tasks.create_task(self._collect(requests, batch, allowance, recorder))
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+        finally:
+            allowance.close()
+        if batch.stopped_by is not None:
+            raise SpendingStoppedError(
+                self._stopped(batch, batch.stopped_by), batch.stopped_by.kind
+            ) from batch.stopped_by
+
+    async def _collect(
+        self,
+        requests: Iterable[ApiRequest],
+        batch: _Batch,
+        allowance: _Allowance,
+        recorder: Recorder[tuple[Attempt, int]],
+    ) -> None:
+        ended = 0
+        async for call in self.source().stream(requests, admit=allowance.admit):
+            await recorder.put((call, allowance.used_by(call)))
+            if not call.final:
+                continue
+            ended += 1
+            self.report_progress(self.attempt.job_id, ended, len(batch.asked) - batch.reused)
+            if call.error is not None:
+                batch.unanswered.append(Unanswered(call.request, call.error.kind, str(call.error)))
+                self.retryable = self.retryable or call.error.retryable
+                if isinstance(call.error, tuple(_REMEDIES)):
+                    batch.stopped_by = call.error
+        await recorder.close()
+
+    def _record(self, ended: Sequence[_Ended]) -> None:
+        calls = [call for call, _ in ended]
+        self.store.record(self.attempt, calls, release=sum(used for _, used in ended))
+        self.credits_charged += sum(call.credits_charged for call in calls)
+
+    def _stopped(self, batch: _Batch, error: SourceError) -> str:
+        """What stopped the spending, how much is here, what the rest would cost, and what has to change."""
+        missing = [call.request for call in batch.unanswered if call.kind != NotFoundError.kind]
+        here = self.requested - len(self.lost) + len(batch.asked) - len(batch.unanswered)
+        cost = sum(request.credits for request in missing)
+        spent = self.store.credits(self.attempt.run_id)
+        remedy = _REMEDIES[type(error)].format(enough=spent.charged + spent.possibly_billed + cost)
+        return f"{error}; {here} answers are here, the {len(missing)} missing ones cost {cost} credits; {remedy}"
+
+
+_Ended = tuple[Attempt, int]
+"""A call, and how many reserved credits it used up."""
+
+_REMEDIES: Mapping[type[SourceError], str] = {
+    UnauthorizedError: "check the key of the source",
+    OutOfCreditsError: "top up the account",
+    BudgetExhaustedError: "raise COLLECTION_MAX_CREDITS to {enough} or more",
+}
+"""The errors after which no further call can succeed, and what has to change."""
+
+
+class _Batch(Iterator[ApiRequest]):
+    """The requests of one fetch that have to be bought, drawn one by one; remembers all fingerprints in order."""
+
+    def __init__(self, requests: Iterable[ApiRequest], paid: Collection[str]) -> None:
+        self._requests = iter(requests)
+        self._paid = paid
+        self.asked: dict[str, None] = {}
+        self.reused = 0
+        self.credits_reused = 0
+        self.unanswered: list[Unanswered] = []
+        self.stopped_by: SourceError | None = None
+
+    def __next__(self) -> ApiRequest:
+        for request in self._requests:
+            fingerprint = request.fingerprint
+            if fingerprint in self.asked:
+                continue
+            self.asked[fingerprint] = None
+            if fingerprint not in self._paid:
+                return request
+            self.reused += 1
+            self.credits_reused += request.credits
+        raise StopIteration
+
+
+class _Allowance:
+    """The run's budget as one attempt sees it: reserved in blocks, so that no two processes spend the same credit."""
+
+    def __init__(self, store: Store, attempt: JobAttempt, max_credits: int | None) -> None:
+        self._store, self._attempt, self._max_credits = store, attempt, max_credits
+        self._reserved = 0
+        self._sent: Counter[str] = Counter()
+
+    def admit(self, request: ApiRequest) -> None:
+        if self._max_credits is None:
+            return
+        if self._reserved < request.credits:
+            block = min(RESERVATION_CREDITS, self._max_credits // RESERVATION_SHARE)
+            if not (block > request.credits and self._reserve(block)) and not self._reserve(request.credits):
+                raise BudgetExhaustedError(f"the budget of {self._max_credits} credits a run is used up")
+        self._reserved -= request.credits
+        self._sent[request.fingerprint] += 1
+
+    def used_by(self, call: Attempt) -> int:
+        """How many reserved credits a call that ended used up: none if it was refused and never sent."""
+        fingerprint = call.request.fingerprint
+        if fingerprint not in self._sent:
+            return 0
+        self._sent[fingerprint] -= 1
+        if not self._sent[fingerprint]:
+            del self._sent[fingerprint]
+        return call.request.credits
+
+    def _reserve(self, amount: int) -> bool:
+        assert self._max_credits is not None
+        if not self._store.reserve(self._attempt.run_id, self._attempt.job_id, amount, self._max_credits):
+            return False
+        self._reserved += amount
+        return True
+
+    def close(self) -> None:
+        """Give back what was reserved and not needed."""
+        if self._reserved:
+            self._store.release(self._attempt.run_id, self._attempt.job_id, self._reserved)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,163 @@
+"""From what is due to Dagster runs: asked for once, again after a pause when one never started, given up at last."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from collection_pipeline.automation import collection_job
+from collection_pipeline.engine.planning.flight import PlannedRun
+from collection_pipeline.engine.runs import sensing
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, live_runs
+from collection_pipeline.engine.runs.propagation import Tick, propagate
+from collection_pipeline_tests.dagster.in_process import RUN_KEY, InProcess, jobs_of
+
+TODAY = "2026-03-03"
+
+CHAIN = ("search_results", "detail_pages", "news_mentions", "daily_report")
+
+
+@pytest.fixture(autouse=True)
+def _one_look_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensing, "WATCH_S", 0.0)
+
+
+@pytest.fixture
+def opened(world: InProcess) -> InProcess:
+    """Today's run is open, and nobody has started anything."""
+    world.open(TODAY)
+    return world
+
+
+def queued(world: InProcess, jobs: tuple[str, ...] = CHAIN, **tags: str) -> dg.DagsterRun:
+    """A Dagster run that was created and has not started."""
+    return world.instance.create_run_for_job(
+        world.defs.resolve_job_def(collection_job.name).get_subset(
+            asset_selection={dg.AssetKey(job_id) for job_id in jobs}
+        ),
+        tags={"dagster/partition": TODAY, **tags},
+        asset_selection=frozenset(dg.AssetKey(job_id) for job_id in jobs),
+    )
+
+
+def taken(world: InProcess) -> dg.DagsterRun:
+    """What the sensor requests now, as a Dagster run that has not started."""
+    (request,) = world.evaluate()
+    return queued(world, jobs_of(request), **request.tags, **{RUN_KEY: request.run_key or ""})
+
+
+def pass_time(world: InProcess, span: timedelta) -> None:
+    """Dagster's own clock is the real one, so pauses are counted from there."""
+    world.script.set_clock(datetime.now(UTC) + span)
+
+
+def test_what_is_queued_is_not_requested_again(opened: InProcess) -> None:
+    taken(opened)
+    assert opened.evaluate() == []
+    assert opened.tick_text() == (
+        "2026-03-03: search_results about to start; detail_pages waits for search_results;"
+        " news_mentions waits for search_results; daily_report waits for search_results"
+    )
+
+
+def test_a_run_that_never_started_is_tried_again_after_a_pause_that_doubles_and_then_given_up(
+    opened: InProcess,
+) -> None:
+    for pause in (5, 10):
+        opened.instance.report_run_failed(taken(opened))
+        pass_time(opened, timedelta(seconds=pause - 1))
+        assert opened.evaluate() == []
+        pass_time(opened, timedelta(seconds=pause + 1))
+    last = taken(opened)
+    opened.instance.report_run_failed(last)
+
+    assert opened.evaluate() == []
+    assert opened.statuses(TODAY)["search_results"] == "failed"
+    assert opened.reason("search_results", TODAY).startswith("failed at ")
+    assert f"3 Dagster runs in a row ended before they started the job, the last one {last.run_id}" in opened.reason(
+        "search_results", TODAY
+    )
+
+
+def test_a_run_that_was_cancelled_before_it_started_is_not_tried_again(opened: InProcess) -> None:
+    opened.instance.report_run_canceled(taken(opened))
+
+    assert opened.evaluate() == []
+    assert opened.statuses(TODAY)["search_results"] == "failed"
+    assert "was cancelled before it started the job" in opened.reason("search_results", TODAY)
+
+
+def test_a_job_that_was_given_up_starts_again_when_its_inputs_change(opened: InProcess) -> None:
+    opened.launch(TODAY, "search_results")
+    opened.instance.report_run_canceled(taken(opened))
+    assert opened.evaluate() == []
+    assert opened.statuses(TODAY)["detail_pages"] == "failed"
+
+    opened.tell("search_results", TODAY, edition=2)
+    opened.launch(TODAY, "search_results")
+    assert opened.tick() == [(TODAY, CHAIN[1:])]
+    assert opened.statuses(TODAY) == dict.fromkeys(CHAIN, "done")
+
+
+def test_a_run_that_met_a_shut_gate_is_no_failure(opened: InProcess) -> None:
+    opened.tell("search_results", TODAY, then="fail")
+    opened.launch(TODAY, "search_results")
+    for number in range(4):
+        tags = {REQUESTED_BY: "propagation_sensor", RUN_KEY: f"{TODAY}/detail_pages/0.{number}"}
+        assert opened.launch(TODAY, "detail_pages", tags=tags).success
+    opened.tell("search_results", TODAY)
+    opened.launch(TODAY, "search_results")
+
+    requested: list[tuple[str, tuple[str, ...]]] = []
+    for number in range(4):
+        pass_time(opened, timedelta(hours=number + 1))
+        requested = opened.tick()
+    assert requested == [(TODAY, CHAIN[1:])]
+    assert opened.statuses(TODAY) == dict.fromkeys(CHAIN, "done")
+
+
+def test_only_the_jobs_that_a_dagster_run_will_start_are_in_flight(opened: InProcess) -> None:
+    details = opened.defs.resolve_job_def("details_job")
+    run = opened.instance.create_run_for_job(details, tags={"dagster/partition": TODAY})
+    (planned,) = live_runs(opened.instance, opened.collection.graph)[TODAY]
+    assert planned == PlannedRun(run.run_id, frozenset({"detail_pages"}))
+
+
+def test_assets_outside_the_collection_may_be_partitioned_by_the_same_days(opened: InProcess) -> None:
+    @dg.asset(partitions_def=dg.DailyPartitionsDefinition("2026-01-01"))
+    def weather() -> None: ...
+
+    foreign = dg.Definitions([weather], jobs=[dg.define_asset_job("weather_job", [weather])])
+    opened.instance.create_run_for_job(
+        foreign.resolve_job_def("weather_job"),
+        tags={"dagster/partition": TODAY},
+    )
+    assert [jobs_of(request) for request in opened.evaluate()] == [CHAIN]
+
+
+def test_a_tick_waits_for_a_run_that_dagster_is_about_to_open(world: InProcess) -> None:
+    assert world.tick_text() == "No run is open."
+    queued(world)
+    assert world.tick_text() == "Dagster starts 2026-03-03."
+
+
+def test_a_tick_that_watches_sees_what_fails_meanwhile(world: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.morning("2026-03-02")
+    monkeypatch.setattr(sensing, "WATCH_S", 60.0)
+    world.tell("detail_pages", TODAY, then="fail", held=True)
+    looks: list[Tick] = []
+
+    def look(*args: Any) -> Tick:
+        looks.append(propagate(*args))
+        if len(looks) == 3:
+            world.script.release("detail_pages", TODAY)
+        return looks[-1]
+
+    monkeypatch.setattr(sensing, "propagate", look)
+    with world.in_background(TODAY, "search_results", "detail_pages"):
+        assert [jobs_of(request) for request in world.evaluate()] == [("daily_report",)]
+    assert len(looks) > 3
+    assert not any(each.requests for each in looks[:-1])
