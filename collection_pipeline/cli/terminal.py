@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from collection_pipeline.steps.untrusted import visible
+from collection_pipeline.engine.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

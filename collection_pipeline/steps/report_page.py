@@ -9,6 +9,7 @@ from typing import Any
 
 import jinja2
 
+from collection_pipeline.engine.visible import visible
 from collection_pipeline.steps import untrusted
 from collection_pipeline.steps.report_view import REQUEST_IDS_SHOWN, View
 from collection_pipeline.texts import text
@@ -91,7 +92,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     filters: dict[str, Callable[..., Any]] = {
-        "visible": untrusted.visible,
+        "visible": visible,
         "shortened": untrusted.shortened,
         "link": untrusted.link,
         "percent": percent,

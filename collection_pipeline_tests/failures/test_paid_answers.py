@@ -65,16 +65,16 @@ def test_so_does_one_after_a_failed_check(new_desk: NewDesk, sqlite_url: str) ->
 
 
 def test_one_failed_detail_costs_one_request_to_repair(new_desk: NewDesk, sqlite_url: str) -> None:
-    desk = new_desk(sqlite_url, THOUSAND_PLACES)
+    desk = new_desk(sqlite_url)
     desk.collect("run", RUN, "--only", "search_results")
     feature_id = desk.one("SELECT min(feature_id) FROM search_results WHERE run_id = :run", run=RUN)
     desk.set_faults(f"maps_detail=upstream_error@feature_id={feature_id}")
     desk.collect("run", RUN, "--only", "detail_pages")
-    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 999
+    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 19
     desk.set_faults("")
     before = details(desk)
 
     desk.collect("rerun", "detail_pages", RUN, "--missing-only")
 
     assert details(desk) - before == 1
-    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 1000
+    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 20
