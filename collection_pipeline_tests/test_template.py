@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from collection_pipeline.assets import ASSETS
 from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID, graph_of
+from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
+from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import settings
@@ -42,7 +44,9 @@ class Template:
     instance: dg.DagsterInstance
     database: Database
 
-    def materialize(self, run_id: str = RUN) -> dg.ExecuteInProcessResult:
+    def materialize(
+        self, run_id: str = RUN, tags: Mapping[str, str] | None = None, jobs: Sequence[str] = ()
+    ) -> dg.ExecuteInProcessResult:
         self.instance.add_dynamic_partitions(RUN_ID, [run_id])
         defs = dg.Definitions(
             assets=ASSETS,
@@ -51,7 +55,12 @@ class Template:
             executor=dg.in_process_executor,
         )
         return defs.resolve_job_def(collection_job.name).execute_in_process(
-            instance=self.instance, partition_key=run_id, run_config=QUIET, raise_on_error=False
+            instance=self.instance,
+            partition_key=run_id,
+            run_config=QUIET,
+            raise_on_error=False,
+            tags=dict(tags or {}),
+            asset_selection=[dg.AssetKey(job_id) for job_id in jobs] or None,
         )
 
     def rows(self, statement: str, **values: object) -> list[sa.Row[Any]]:
@@ -198,3 +207,21 @@ def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_
     assert "2026-11-28" in (tmp_path / "data/reports/2026-11-29/daily_report/v1/report.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_a_repair_buys_only_the_answers_that_are_missing(template: Template, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTION_EMULATOR_FAULTS", "maps_detail=malformed_body:0.5")
+    settings.cache_clear()
+    template.work = collection(graph_of(ASSETS), settings())
+    template.materialize()
+    assert template.statuses()["detail_pages"] == "failed"
+    found = standing(template.work, RUN)
+    assert found.explanation.next_command("detail_pages") == f"collect rerun detail_pages {RUN} --missing-only"
+    answered = template.rows("SELECT fingerprint FROM requests WHERE endpoint = 'maps_detail' AND kind = 'ok'")
+
+    monkeypatch.delenv("COLLECTION_EMULATOR_FAULTS")
+    settings.cache_clear()
+    template.work = collection(graph_of(ASSETS), settings())
+    assert template.materialize(tags={FETCH: FETCH_MISSING}, jobs=["detail_pages"]).success
+    bought = template.rows("SELECT fingerprint FROM requests WHERE endpoint = 'maps_detail' AND kind = 'ok'")
+    assert len(answered) < len(bought) == len(set(bought)) == template.rows("SELECT count(*) FROM detail_pages")[0][0]

@@ -41,8 +41,7 @@ def test_the_message_at_the_end_says_how_long_it_was(three_days: World) -> None:
     [healed] = three_days.store.episode_transitions(THIRD, {}, [KEY], three_days.now)
     assert healed.title == "Over: failed:details"
     assert healed.text == (
-        "failed:details is over: run 2026-11-29 is fine. Since 2026-11-29 06:00 UTC it hit 2 runs,"
-        " first 2026-11-27: failed:details in 2026-11-27"
+        "details of 2026-11-29 has delivered. It was failed in 2 runs, first in 2026-11-27, since 2026-11-29 06:00 UTC."
     )
 
 

@@ -117,12 +117,12 @@ def _pass_gate(
 
 
 def _look_ahead(context: dg.AssetExecutionContext, collection: Collection, attempt: Attempt) -> None:
-    """Show what the published version means for the others. Whoever looks next can do it as well, so nothing that goes
-    wrong here may fail the step: Dagster would try it again, and buy everything anew."""
+    """Show what the end of this attempt means for the others. Whoever looks next can do it as well, so nothing that goes
+    wrong here may change how the step ends: Dagster would try it again."""
     try:
         advance(collection, context.instance, attempt.run_id)
     except Exception as error:  # noqa: BLE001
-        context.log.warning("%s is published; the others are decided at the next look: %s", attempt.job_id, error)
+        context.log.warning("%s has ended; the others are decided at the next look: %s", attempt.job_id, error)
 
 
 @dataclass
@@ -227,7 +227,7 @@ class _Work:
 
 
 def _product(returned: Any) -> Product:
-    """The body's answer in its one shape: a part, parts, or a product of them."""
+    """The body's answer in its one shape: a part (rows and losses), parts, or a product of them."""
     if isinstance(returned, Product):
         return returned
     return Product([returned] if isinstance(returned, tuple) else returned)
@@ -247,7 +247,7 @@ def _give_up(
     reason = failure_reason(error)
     kind = getattr(error, "kind", None) or type(error).__name__
     collection.store.fail(attempt, reason, kind, collection.now())
-    advance(collection, context.instance, attempt.run_id)
+    _look_ahead(context, collection, attempt)
     if not isinstance(error, Exception | KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
         raise error
     # An interrupt too, or Dagster would have the retry policy try again what somebody just stopped.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from collection_pipeline.engine.checks import COVERAGE
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
 from collection_pipeline.engine.planning.lateness import late_jobs
@@ -49,4 +50,14 @@ def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] 
 def _facts(job: JobView) -> JobFacts:
     inputs = () if job.current is None else job.current.inputs
     retracted = tuple(each.upstream for each in inputs if each.retracted)
-    return JobFacts(job.reason, job.started_at, job.finished_at, job.dagster_run_id, retracted)
+    return JobFacts(
+        job.reason, job.started_at, job.finished_at, job.dagster_run_id, retracted, repairable=_lacks_answers(job)
+    )
+
+
+def _lacks_answers(job: JobView) -> bool:
+    """Whether the last attempt was rejected although some of its calls were answered, and others not."""
+    if job.latest is None or job.error_kind != "check":
+        return False
+    counts = next((check["metadata"] for check in job.latest.checks if check["name"] == COVERAGE), None)
+    return counts is not None and bool(counts["missing"]) and bool(counts["answered"])

@@ -104,10 +104,11 @@ def _heal(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any], now: da
     healed = alerts.update().where(alerts.c.episode_id == row.episode_id)
     values = {"healed_at": now, "healed_run": run.run_id, "delivered": False, "delivery_error": None}
     connection.execute(healed.values(**values))
+    kind, _, job_id = row.key.partition(":")
     runs_hit = "1 run" if row.run_count == 1 else f"{row.run_count} runs"
     text = (
-        f"{row.key} is over: run {run.run_id} is fine. Since {row.opened_at:%Y-%m-%d %H:%M} UTC it hit {runs_hit},"
-        f" first {row.opened_run}: {row.text}"
+        f"{job_id} of {run.run_id} has delivered. It was {kind} in {runs_hit}, first in {row.opened_run},"
+        f" since {row.opened_at:%Y-%m-%d %H:%M} UTC."
     )
     return Transition(row.episode_id, row.key, "healed", f"Over: {row.key}", text)
 

@@ -223,7 +223,8 @@ class Explanation:
         return " && ".join(self._rerun(root) for root in roots(self.plan, job_id) or (job_id,))
 
     def _rerun(self, job_id: str) -> str:
-        return f"collect rerun {job_id} {self.run.run_id}"
+        missing_only = " --missing-only" if self.facts.of(job_id).repairable else ""
+        return f"collect rerun {job_id} {self.run.run_id}{missing_only}"
 
     def _at(self, word: str, instant: datetime | None) -> str:
         return "" if instant is None else f" {word} {self._clock(instant)}"

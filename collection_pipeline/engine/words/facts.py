@@ -12,7 +12,8 @@ class JobFacts:
     """What the store knows of a job's last attempt and decisions do not need.
 
     `reason`: why it failed, in one line. `holder`: the Dagster run that made it. `retracted_inputs`: upstreams whose
-    artifact it stands on although that was withdrawn since.
+    artifact it stands on although that was withdrawn since. `repairable`: its newest version failed for want of
+    answers, so that a rerun may keep those it has and buy only what is missing.
     """
 
     reason: str | None = None
@@ -20,6 +21,7 @@ class JobFacts:
     finished_at: datetime | None = None
     holder: str | None = None
     retracted_inputs: tuple[str, ...] = ()
+    repairable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
