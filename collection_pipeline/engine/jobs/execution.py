@@ -117,8 +117,8 @@ def _pass_gate(
 
 
 def _look_ahead(context: dg.AssetExecutionContext, collection: Collection, attempt: Attempt) -> None:
-    """Show what the end of this attempt means for the others. Whoever looks next can do it as well, so nothing that goes
-    wrong here may change how the step ends: Dagster would try it again."""
+    """Show what the end of this attempt means for the others. Whoever looks next can do it as well, so whatever goes
+    wrong here does not change how the step ends, or Dagster would try it again."""
     try:
         advance(collection, context.instance, attempt.run_id)
     except Exception as error:  # noqa: BLE001
