@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from collection_pipeline.engine.store import UnknownRunError
-from collection_pipeline.engine.store.schema import metadata
+from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, metadata, runs
 from collection_pipeline_tests.store.world import World, moment_of
 
 DAYS = [f"2026-11-{day:02}" for day in range(21, 30)]
@@ -56,6 +56,39 @@ def test_and_so_on_upwards(world: World) -> None:
     assert world.store.prunable(keep_days=0, keep_runs=0, now=now + timedelta(days=1)) == DAYS[:3]
 
 
+def test_a_chain_through_years_of_runs_goes_newest_first(world: World) -> None:
+    """Each run consumed from the one before, more runs than Python's stack is deep."""
+    world.open("2020-01-01")
+    world.done("2020-01-01", "search")
+    run_ids = [f"{moment_of('2020-01-01') + timedelta(days=day):%Y-%m-%d}" for day in range(1500)]
+    with world.store.database.write() as connection:
+        run = connection.execute(sa.select(runs)).mappings().one()
+        artifact = connection.execute(sa.select(artifacts)).mappings().one()
+        later = list(enumerate(run_ids))[1:]
+        connection.execute(
+            runs.insert(), [{**run, "run_id": run_id, "moment": moment_of(run_id)} for _, run_id in later]
+        )
+        first = artifact["artifact_id"]
+        connection.execute(
+            artifacts.insert(),
+            [
+                {**artifact, "artifact_id": first + day, "run_id": run_id, "moment": moment_of(run_id)}
+                for day, run_id in later
+            ],
+        )
+        link = {"upstream": "search", "policy": "degrade", "on_rerun": "follow"}
+        connection.execute(
+            artifact_inputs.insert(),
+            [{**link, "artifact_id": first + day, "input_artifact_id": first + day - 1} for day, _ in later],
+        )
+        connection.execute(runs.update().values(settled_at=world.now))
+    now = moment_of("2030-01-01")
+    assert world.store.prunable(keep_days=1, keep_runs=1, now=now) == []
+    assert world.store.prunable(keep_days=1, keep_runs=0, now=now) == run_ids
+    pruning = world.store.prune(keep_days=1, keep_runs=0, now=now)
+    assert [next(pruning).run_id for _ in range(3)] == run_ids[:-4:-1]
+
+
 def test_an_open_run_stays(nine_days: World) -> None:
     nine_days.store.reopen(DAYS[0])
     assert nine_days.store.prunable(keep_days=6, keep_runs=0, now=moment_of("2026-11-29")) == [DAYS[1]]
@@ -94,6 +127,6 @@ def test_what_was_not_confirmed_is_handed_out_again(nine_days: World) -> None:
 
 def test_a_run_opened_again_meanwhile_stays(nine_days: World) -> None:
     pruning = nine_days.store.prune(keep_days=4, keep_runs=0, now=moment_of("2026-11-29"))
-    assert next(pruning).run_id == DAYS[0]
+    assert next(pruning).run_id == DAYS[2]
     nine_days.store.reopen(DAYS[1])
-    assert [removal.run_id for removal in pruning] == [DAYS[2]]
+    assert [removal.run_id for removal in pruning] == [DAYS[0]]

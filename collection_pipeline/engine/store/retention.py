@@ -53,16 +53,11 @@ class Retention(StorePart):
             for run in every[: max(len(every) - keep_runs, 0)]
             if run.settled_at is not None and run.moment < oldest_kept
         ]
-        going = set(candidates)
-        for run_id in candidates:
-            if run_id in going and not _consumers(run_id, consumed_by) <= going:
-                going.discard(run_id)
-                to_keep = [run_id]
-                while to_keep:
-                    consumer = to_keep.pop()
-                    needed = {each for each, by in consumed_by.items() if consumer in by and each in going}
-                    going -= needed
-                    to_keep.extend(needed)
+        # Runs consume only earlier ones, so whether a run may go is known once the newer ones are judged.
+        going: set[str] = set()
+        for run_id in reversed(candidates):
+            if consumed_by.get(run_id, set()) <= going:
+                going.add(run_id)
         return [run_id for run_id in candidates if run_id in going]
 
     def prune(self, *, keep_days: int, keep_runs: int, now: datetime) -> Generator[Removal, None, None]:
@@ -72,13 +67,9 @@ class Retention(StorePart):
         """
         with self.database.read() as connection:
             left = connection.execute(sa.select(removals).order_by(removals.c.pruned_at, removals.c.run_id)).all()
-            consumed_by = _consumed_by(connection)
         for row in left:
             yield Removal(row.run_id, tuple(row.files))
-        order: dict[str, None] = {}
-        for run_id in self.prunable(keep_days=keep_days, keep_runs=keep_runs, now=now):
-            _consumers_first(run_id, consumed_by, order)
-        for run_id in order:
+        for run_id in reversed(self.prunable(keep_days=keep_days, keep_runs=keep_runs, now=now)):
             removal = self._prune_run(run_id, now)
             if removal is not None:
                 yield removal
@@ -124,16 +115,3 @@ def _consumed_by(connection: sa.Connection) -> dict[str, set[str]]:
     for row in connection.execute(query):
         found.setdefault(row.run_id, set()).add(row.by)
     return found
-
-
-def _consumers(run_id: str, consumed_by: Mapping[str, set[str]]) -> set[str]:
-    return consumed_by.get(run_id, set())
-
-
-def _consumers_first(run_id: str, consumed_by: Mapping[str, set[str]], order: dict[str, None]) -> None:
-    """Append the run to `order`, behind all that consumed it. Runs consume only earlier ones, so this ends."""
-    if run_id in order:
-        return
-    for consumer in sorted(_consumers(run_id, consumed_by)):
-        _consumers_first(consumer, consumed_by, order)
-    order[run_id] = None
