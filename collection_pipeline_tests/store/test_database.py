@@ -23,6 +23,7 @@ from collection_pipeline.engine.store import (
     StoreUrlError,
 )
 from collection_pipeline.engine.store import database as database_module
+from collection_pipeline.engine.store.bulk_read import read_all
 from collection_pipeline.engine.store.database import Database, normalise
 from collection_pipeline.engine.store.migrations import prepare
 from collection_pipeline.engine.store.sqlite_file import SqliteFile
@@ -231,6 +232,24 @@ class TestTrouble:
             finally:
                 postgres_server.start()
             assert world.publish(attempt).artifact.version == 1
+
+    def test_a_server_that_went_away_before_whole_columns_are_read(
+        self, lasting_url: str, postgres_server: PostgresServer
+    ) -> None:
+        """Over another driver than everything else, which has to say the same of it."""
+        with Store.open(lasting_url) as store:
+            world = World(store)
+            world.open(RUN)
+            [published] = world.done(RUN, "search")
+            dataset = dataset_of("search")
+            postgres_server.stop("immediate")
+            try:
+                with pytest.raises(StoreUnavailableError, match="cannot be reached") as refused:
+                    read_all(store.database, dataset, published.artifact, dataset.columns)
+                assert postgres_server.password not in "".join(traceback.format_exception(refused.value))
+            finally:
+                postgres_server.start()
+            assert len(read_all(store.database, dataset, published.artifact, dataset.columns)) == 2
 
     def test_a_server_that_stops_in_the_middle_of_a_publish(
         self, lasting_url: str, postgres_server: PostgresServer

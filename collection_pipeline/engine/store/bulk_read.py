@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Column, Dataset, Kind
 from collection_pipeline.engine.planning.planner import Artifact
-from collection_pipeline.engine.store.database import BUSY_TIMEOUT_S, Database
+from collection_pipeline.engine.store.database import BUSY_TIMEOUT_S, CONNECT_TIMEOUT_S, Database
 from collection_pipeline.engine.store.frames import ARROW, schema_of, to_frame
 from collection_pipeline.engine.store.tables import of_version, rows_of
 
@@ -73,10 +73,16 @@ def _read_postgresql(database: Database, dataset: Dataset, artifact: Artifact, c
     rows = _select(database, dataset, artifact, columns).order_by(None).add_columns(rows_of(dataset).c.row_no)
     # ADBC streams a result by COPY, which takes no parameters, so SQLAlchemy renders the values.
     query = rows.compile(database.engine, compile_kwargs={"literal_binds": True})
-    url = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with adbc.connect(url) as connection, connection.cursor() as cursor:
-        cursor.execute(str(query))
-        table = cursor.fetch_arrow_table()
+    url = database.url.set(drivername="postgresql").update_query_dict({"connect_timeout": str(CONNECT_TIMEOUT_S)})
+    try:
+        with adbc.connect(url.render_as_string(hide_password=False)) as connection, connection.cursor() as cursor:
+            cursor.execute(str(query))
+            table = cursor.fetch_arrow_table()
+    except adbc.Error as error:
+        unavailable = database.unavailable(error)
+        if unavailable is None:
+            raise
+        raise unavailable from error
     numbers = table.column(len(columns)).to_numpy()
     if (numbers[1:] < numbers[:-1]).any():
         table = table.sort_by("row_no")

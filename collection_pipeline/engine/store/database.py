@@ -114,6 +114,11 @@ class Database:
                         raise
                     time.sleep(0.02)
 
+    def unavailable(self, error: BaseException | None) -> StoreUnavailableError | None:
+        """The error that tells people about a database that cannot be used; None if a driver's `error` is another."""
+        words = _advice(error, self.shown)
+        return None if words is None else StoreUnavailableError(words)
+
     def close(self) -> None:
         """Give the connections back. The database may be used again afterwards."""
         self.engine.dispose()
@@ -126,11 +131,10 @@ class Database:
         try:
             yield
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
-            original = error.orig if isinstance(error, sa.exc.DBAPIError) else error
-            words = _advice(original, self.shown)
-            if words is None:
+            unavailable = self.unavailable(error.orig if isinstance(error, sa.exc.DBAPIError) else error)
+            if unavailable is None:
                 raise
-            raise StoreUnavailableError(words) from error
+            raise unavailable from error
 
 
 def normalise(url: str) -> sa.URL:
