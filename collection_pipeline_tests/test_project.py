@@ -177,6 +177,8 @@ class TestDistributions:
         assert {"Makefile", "dagster.yaml", "workspace.yaml", "requirements.lock", "requirements-dev.lock"} <= contained
         assert {"LICENSE", "README.md", "docs/OPERATING.md", "collection_pipeline_tests/conftest.py"} <= contained
         assert "collection_pipeline/queries.toml" in contained
+        for folder in PYPROJECT["tool"]["mypy"]["files"]:
+            assert any(path.startswith(f"{folder}/") for path in contained), folder
 
     def test_no_file_names_a_place_on_the_machine_it_was_written_on(self, distributions: Distributions) -> None:
         place = re.compile(rb"/(?:home|Users|root)/\w|" + re.escape(f"{ROOT}/".encode()))
