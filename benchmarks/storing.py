@@ -30,7 +30,7 @@ from collection_pipeline.engine.store.bulk import write_rows
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.engine.store.frames import ContentHash, to_arrow
 from collection_pipeline.engine.store.tables import ensure_tables
-from collection_pipeline_tests.postgres_server import PostgresServer
+from deploy.postgres.server import PostgresServer
 
 KINDS: dict[str, Kind] = {
     "feature_id": "text",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from collection_pipeline.settings import settings
-from collection_pipeline_tests.postgres_server import PostgresServer
+from deploy.postgres.server import PostgresServer
 
 SETTINGS_PREFIXES = ("SERPBASE_", "COLLECTION_", "DAGSTER_", "ALERT_URLS")
 

@@ -104,6 +104,11 @@ def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
     assert not [path for path in SOURCES if path.stem in drawers]
 
 
+def test_what_runs_in_production_needs_no_tests() -> None:
+    sources = [*SOURCES, *(ROOT / "deploy").rglob("*.py")]
+    assert not [path for path in sources if "collection_pipeline_tests" in path.read_text("utf-8")]
+
+
 def test_loading_the_definitions_adds_no_heavy_library_to_what_dagster_loads() -> None:
     added = _loaded("collection_pipeline.definitions") - _loaded("dagster")
     assert not added & HEAVY

@@ -18,7 +18,7 @@ from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.echo import echoing
 from collection_pipeline_tests.failures.surroundings import impatient
-from collection_pipeline_tests.postgres_server import PostgresServer
+from deploy.postgres.server import PostgresServer
 
 KEY = "sk-MarkedKey0123456789"
 TOKEN = "MarkedToken+42"

@@ -23,8 +23,8 @@ import yaml
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Store
 from collection_pipeline.sources.emulator import EmulatorOptions, RunningEmulator, embedded
-from collection_pipeline_tests.postgres_server import PostgresServer
 from deploy.postgres.__main__ import HOME, SCHEMA, environment
+from deploy.postgres.server import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 RUN = "2026-11-29"

@@ -12,7 +12,7 @@ from collection_pipeline.sources.emulator import EmulatorOptions, embedded
 from collection_pipeline_tests.failures.conftest import DAY
 from collection_pipeline_tests.failures.desk import Desk
 from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, Found, run_trial
-from collection_pipeline_tests.postgres_server import PostgresServer
+from deploy.postgres.server import PostgresServer
 
 
 def main() -> None:

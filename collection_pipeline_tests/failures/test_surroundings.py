@@ -17,8 +17,8 @@ from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.surroundings import impatient, room_for, without_privileges
 from collection_pipeline_tests.failures.trials import charged
-from collection_pipeline_tests.postgres_server import PostgresServer
 from collection_pipeline_tests.store.world import World, dataset_of, places
+from deploy.postgres.server import PostgresServer
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from collection_pipeline.engine.store.bulk_read import read_all
 from collection_pipeline.engine.store.database import Database, normalise
 from collection_pipeline.engine.store.migrations import prepare
 from collection_pipeline.engine.store.sqlite_file import SqliteFile
-from collection_pipeline_tests.postgres_server import PostgresServer
 from collection_pipeline_tests.store import processes
 from collection_pipeline_tests.store.world import World, dataset_of, places
+from deploy.postgres.server import PostgresServer
 
 RUN = "2026-11-29"
 

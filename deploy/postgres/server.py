@@ -119,7 +119,7 @@ class PostgresServer:
         # No pipes: the server inherits them and would keep them open.
         output = self._folder / f"{program}.out"
         with output.open("wb") as stream:
-            done = subprocess.run(
+            done = subprocess.run(  # noqa: S603 - the server's own programs
                 command, check=False, stdout=stream, stderr=stream, cwd=self._folder, **self._identity
             )
         assert done.returncode == 0, f"{program} failed:\n{output.read_text()}"
