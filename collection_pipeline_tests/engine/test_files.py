@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,22 @@ def test_versions_and_jobs_stand_side_by_side(root: UPath) -> None:
     assert names(root / "2026-11-29") == {"daily_report", "weekly_report"}
     assert names(root / "2026-11-29" / "daily_report") == {"v1", "v2"}
     assert names(root / "2026-11-29" / "daily_report" / "v1") == set(FILES)
+
+
+def test_on_a_disk_they_are_synced_before_they_appear_and_the_folders_above_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut must not leave a manifest that names empty files, or none."""
+    root = tmp_path / "reports"
+    final = root / "2026-11-29" / "daily_report" / "v1"
+    synced: list[tuple[int, bool]] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append((os.fstat(number).st_ino, final.exists())))
+
+    publish_files(UPath(root), "2026-11-29", "daily_report", 1, FILES)
+
+    before = [*(final / name for name in FILES), final]
+    after = [final.parent, final.parent.parent, root]
+    assert synced == [(path.stat().st_ino, path in after) for path in (*before, *after)]
 
 
 def test_what_a_killed_attempt_left_is_replaced(root: UPath) -> None:

@@ -1,10 +1,15 @@
-"""Files of an artifact (reports): written aside, then renamed, so that a version's folder is whole or not there."""
+"""Files of an artifact (reports): written aside, then renamed, so that a version's folder is whole or not there.
+
+On a disk all of it is synced on the way: a manifest is committed only when its files would survive a power cut too.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from upath import UPath
@@ -34,7 +39,8 @@ def publish_files(
     final = folder / f"v{version}"
     # A bucket knows neither folders nor renaming: there, each file appears whole, and none is named by anything before
     # the version is committed.
-    written = folder / f"{ASIDE}{uuid.uuid4().hex}" if root.protocol in _ON_A_DISK else final
+    on_a_disk = root.protocol in _ON_A_DISK
+    written = folder / f"{ASIDE}{uuid.uuid4().hex}" if on_a_disk else final
     try:
         for leftover in _leftovers(folder, final):
             remove_folder(leftover)
@@ -42,8 +48,12 @@ def publish_files(
         try:
             for name, content in files.items():
                 (written / name).write_bytes(content)
-            if written != final:
+            if on_a_disk:
+                for path in (*(written / name for name in files), written):
+                    _sync(path)
                 written.rename(final)
+                for parent in (folder, folder.parent, root):  # each may be new
+                    _sync(parent)
         except BaseException:
             remove_folder(written)
             raise
@@ -61,6 +71,15 @@ def publish_files(
         }
         for name, content in files.items()
     ]
+
+
+def _sync(path: UPath) -> None:
+    """Have the disk keep a file's content, or which entries a folder has."""
+    descriptor = os.open(Path(path.path), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _leftovers(folder: UPath, final: UPath) -> list[UPath]:
