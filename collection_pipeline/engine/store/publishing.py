@@ -1,7 +1,9 @@
 """Write, audit, publish: rows, manifest, consumed inputs and job status in one transaction.
 
 The order inside it: rows; audit on the staged rows; files of the version, if it has any; then the locks (runs in their
-order, then the job), the manifest, the job's row. The locks come last so that nobody waits while rows are written.
+order, then the job), the manifest, the job's row. The locks come last, so that on PostgreSQL nobody waits while rows
+are written. SQLite has one writer at a time: there everybody else who writes waits from the first frame on, while the
+further ones are made, until the end. Work that takes long between many frames belongs on PostgreSQL.
 """
 
 from __future__ import annotations
