@@ -13,7 +13,7 @@ import dagster as dg
 
 from collection_pipeline import steps
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
-from collection_pipeline.engine.checks import COVERAGE, Coverage, Present, Volume
+from collection_pipeline.engine.checks import COVERAGE, AnyVolume, Coverage, Present, Volume
 from collection_pipeline.engine.jobs.asset import collection_asset
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.planning.edges import Edge
@@ -81,7 +81,7 @@ def detail_pages(job: JobContext, search_results: Input) -> Iterator[Part]:
             why="news is looked up for this run's top places; the daily report can live without it",
         )
     ],
-    checks=[Coverage(hard=0.5), Volume(min_rows=0, min_share=None, severity="soft")],
+    checks=[Coverage(hard=0.5), AnyVolume(why="some days have no news")],
     retry_policy=SOURCE_RETRIES,
     pool=SOURCE_POOL,
     kinds={"serpbase"},
@@ -123,12 +123,11 @@ def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | No
             emulated=settings().source_kind == "emulator",
             details=detail_pages.frame(),
             news=None if news_mentions is None else news_mentions.frame(),
-            news_missing=job.missing("news_mentions"),
+            news_status=job.missing("news_mentions"),
             previous=None if previous is None else previous.frame(),
             previous_run_id="" if previous is None else previous.artifact.run_id,
             coverage=_coverage(detail_pages, job.lineage),
             provenance=[_provenance(each, job.run_id) for each in job.lineage],
-            notes=job.notes,
         )
     )
     return Product([(report.frame, Losses())], files=report.files, metadata={"summary": report.summary})

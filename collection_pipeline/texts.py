@@ -49,7 +49,6 @@ TEXTS: Mapping[str, Text] = {
         "This run's own data was not available. The report stands on {inputs}.",
         "本次运行的数据不可用，本报告基于 {inputs}。",
     ),
-    "notes": Text("Notes", "说明"),
     "made_at": Text("The times are those of {timezone}.", "时间均为 {timezone} 时区。"),
     # Figures.
     "places": Text("Places", "地点"),
@@ -121,7 +120,13 @@ TEXTS: Mapping[str, Text] = {
     "rank": Text("rank {rank}", "第 {rank} 名"),
     # News.
     "news_none": Text("No news was found about the top {n} places.", "未找到前 {n} 个地点的相关新闻。"),
-    "news_missing": Text("This section is missing: {reason}", "本部分缺失：{reason}"),
+    "news_failed": Text("This section is missing: the news could not be collected.", "本部分缺失：新闻采集失败。"),
+    "news_skipped": Text(
+        "This section is missing: news was skipped for this run.", "本部分缺失：本次运行跳过了新闻采集。"
+    ),
+    "news_pending": Text("This section is missing: news has not been collected.", "本部分缺失：尚未采集新闻。"),
+    "news_running": Text("This section is missing: the news was not ready in time.", "本部分缺失：新闻未能按时就绪。"),
+    "news_done": Text("This section is missing: the news was withdrawn.", "本部分缺失：新闻已被撤回。"),
     # Provenance.
     "provenance": Text("Where the data comes from", "数据来源"),
     "provenance_of": Text(

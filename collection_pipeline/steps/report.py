@@ -69,9 +69,8 @@ def _about(inputs: Inputs) -> list[tuple[str, str]]:
     ]
     if inputs.emulated:
         lines.append(("", text(language, "emulated")))
-    lines += [(text(language, "notes"), note) for note in inputs.notes]
     if inputs.news is None:
-        lines.append((text(language, "news"), text(language, "news_missing", reason=inputs.news_missing)))
+        lines.append((text(language, "news"), inputs.news_missing))
     for item in inputs.provenance:
         facts = (
             f"{text(language, 'as_of_column')} {item.as_of.astimezone(inputs.timezone):%Y-%m-%d %H:%M}",

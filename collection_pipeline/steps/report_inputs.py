@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 
+from collection_pipeline.engine.planning.state import Status
 from collection_pipeline.steps import news as news_step
-from collection_pipeline.texts import Language
+from collection_pipeline.texts import Language, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,10 @@ class Inputs:
     """Everything a report is made of.
 
     `moment` is the run's, `as_of` the oldest among its inputs (both aware); `emulated` puts a banner on every page.
-    `details` and `news` hold rows of `detail_pages` and `news_mentions`; without news, `news_missing` says why.
+    `details` and `news` hold rows of `detail_pages` and `news_mentions`; without news, `news_status` says how that
+    job stands.
     `previous` holds the rows of the earlier `daily_report` of `previous_run_id`. `coverage` is that of the details;
-    None: not known. `notes` are further lines for the reader: warnings, what was left out.
+    None: not known.
     """
 
     run_id: str
@@ -73,13 +75,17 @@ class Inputs:
     emulated: bool
     details: pd.DataFrame
     news: pd.DataFrame | None = None
-    news_missing: str = ""
+    news_status: Status | None = None
     news_top: int = news_step.TOP
     previous: pd.DataFrame | None = None
     previous_run_id: str = ""
     coverage: Coverage | None = None
     provenance: Sequence[Provenance] = ()
-    notes: Sequence[str] = ()
+
+    @property
+    def news_missing(self) -> str:
+        """Why there is no news, as a sentence for the reader."""
+        return text(self.language, f"news_{self.news_status or 'pending'}")
 
     @property
     def degraded(self) -> Sequence[Provenance]:

@@ -46,9 +46,8 @@ def summary_markdown(view: View) -> str:
     if view.news is not None:
         figures.append(labelled("news", f"{view.news.total:,}"))
     lines.append(" · ".join(figures))
-    lines += [labelled("notes", untrusted.markdown(note, 300)) for note in inputs.notes]
     if view.news is None:
-        lines.append(labelled("news", untrusted.markdown(t("news_missing", reason=inputs.news_missing), 300)))
+        lines.append(labelled("news", inputs.news_missing))
     top = [f"{row['position']}. {untrusted.markdown(row['name'])}" for row in view.places.rows[:5]]
     return "\n\n".join([*lines, "\n".join(top)]) + "\n"
 

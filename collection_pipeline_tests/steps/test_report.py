@@ -152,9 +152,11 @@ def test_one_place_does_not_fill_the_news_on_the_page() -> None:
 
 def test_news_that_is_missing_is_no_news_that_was_not_found() -> None:
     places = details([place(i) for i in range(12)])
-    missing = build(inputs(details=places, news=None, news_missing="news_mentions failed"))
-    assert "This section is missing: news_mentions failed" in Page(missing.html).texts
-    assert "news_mentions failed" in missing.summary
+    missing = build(inputs(details=places, news=None, news_status="failed"))
+    assert "This section is missing: the news could not be collected." in Page(missing.html).texts
+    assert "the news could not be collected" in missing.summary
+    chinese = build(inputs(details=places, news=None, news_status="skipped", language="zh"))
+    assert "本部分缺失：本次运行跳过了新闻采集。" in Page(chinese.html).texts
     assert missing.frame["news_count"].isna().all()
     none = build(inputs(details=places, news=mentions(places, [])))
     assert "No news was found about the top 10 places." in Page(none.html).texts

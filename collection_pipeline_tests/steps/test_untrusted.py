@@ -67,10 +67,11 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def report() -> Report:
-    """Every hostile text as every text of a place and of a news item."""
-    places = details([_place(index, text) for index, text in enumerate(HOSTILE)])
+@pytest.fixture(scope="module", params=["first", "last"])
+def report(request: pytest.FixtureRequest) -> Report:
+    """Every hostile text as every text of a place and of a news item; the page lists the first or the last of them."""
+    texts = HOSTILE if request.param == "first" else HOSTILE[::-1]
+    places = details([_place(index, text) for index, text in enumerate(texts)])
     items = [
         {"title": text, "link": text, "source": text, "time": text, "published_at": text, "snippet": text}
         for text in HOSTILE
@@ -82,7 +83,6 @@ def report() -> Report:
             news=mentions(places, items),
             previous=before.frame,
             previous_run_id="2026-11-28",
-            notes=HOSTILE,
         )
     )
 
@@ -106,8 +106,12 @@ def test_the_page_and_the_picture_show_no_character_that_hides_or_turns_text(rep
     for shown in (report.html, report.picture, report.summary):
         hidden = {character for character in shown if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Cn")}
         assert hidden <= {"\n"}
-    assert "[U+202E]evil[U+202C]" in report.html
     ElementTree.fromstring(report.picture)
+
+
+def test_a_character_that_turns_text_is_named_instead() -> None:
+    page = build(inputs(details=details([_place(0, "\u202eevil\u202c")]))).html
+    assert "[U+202E]evil[U+202C]" in page
 
 
 def test_no_cell_of_the_csv_starts_a_formula(report: Report) -> None:

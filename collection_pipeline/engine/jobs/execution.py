@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import dagster as dg
 import pandas as pd
@@ -20,18 +20,27 @@ from collection_pipeline.engine.jobs.declaration import Declaration
 from collection_pipeline.engine.jobs.events import PICTURE, check_results, materialization
 from collection_pipeline.engine.jobs.files import publish_files
 from collection_pipeline.engine.jobs.gate import NothingToDoError, NotReadyError, RefusedError, gate
-from collection_pipeline.engine.jobs.job import Input, JobContext, Product
+from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.jobs.schemas import checked
 from collection_pipeline.engine.jobs.spending import PaidCalls
 from collection_pipeline.engine.run_ids import RunId, RunIdError
-from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING, is_automatic, is_over, this_process
+from collection_pipeline.engine.runs.launches import (
+    FETCH,
+    FETCH_MISSING,
+    is_automatic,
+    is_out_of_sight,
+    is_over,
+    this_process,
+)
 from collection_pipeline.engine.runs.progress import advance, release_abandoned, take_graph
+from collection_pipeline.engine.planning.state import Status
 from collection_pipeline.engine.runs.standing import standing
-from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published
+from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published, UnknownJobError
 from collection_pipeline.engine.words.outcomes import (
     degraded_inputs,
     failed_text,
     failure_reason,
+    held_text,
     omitted_inputs,
     rejected_text,
     rejection_reason,
@@ -86,10 +95,17 @@ def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collecti
     except NothingToDoError:
         context.log.info("%s of %s has nothing to do: what it would consume, it has consumed already.", job_id, run_id)
         return None
+    except UnknownJobError as unknown:
+        # A person's launch gave the run today's graph; an automatic one leaves a settled run the graph that it has.
+        context.log.info("%s has nothing to do in %s, which is settled: %s", job_id, run_id, unknown)
+        return None
     except (RefusedError, HeldError) as refusal:
+        text = str(refusal)
+        if isinstance(refusal, HeldError) and is_out_of_sight(context.instance, refusal.holder):
+            text = held_text(run_id.text, job_id, text)
         if not automatic:
-            raise dg.Failure(str(refusal), allow_retries=False) from refusal
-        context.log.warning(str(refusal))
+            raise dg.Failure(text, allow_retries=False) from refusal
+        context.log.warning(text)
         return None
 
 
@@ -145,7 +161,7 @@ class _Work:
             # Opened by the first call that has to be bought: most reruns and every report buy none.
             source = cache(lambda: stack.enter_context(self.collection.open_source(attempt.moment)))
             calls = PaidCalls(store, source, attempt, self.collection.max_credits, self.collection.report_progress)
-            product = _product(self.declaration.body(self._context(calls), **self._inputs()))
+            product = _product(self.declaration.body(self._context(calls), **self._inputs()), self.attempt)
             self.picture = product.files.get(PICTURE)
             usual_rows = store.recent_row_counts(attempt.job_id, attempt.run_id, USUAL_RUNS)
             return store.publish(
@@ -173,7 +189,6 @@ class _Work:
             moment=self.attempt.moment,
             as_of=min([self.attempt.moment, *(each.as_of for each in consumed)]),
             lineage=self.collection.store.lineage(consumed),
-            notes=[*degraded_inputs(self.attempt.run_id, self.attempt.inputs), *omitted_inputs(self.attempt.inputs)],
             missing=self._missing,
             timezone=self.collection.timezone,
             language=self.collection.language,
@@ -182,17 +197,18 @@ class _Work:
             previous=self._previous,
         )
 
-    def _missing(self, upstream: str) -> str:
+    def _missing(self, upstream: str) -> Status | None:
         if self.attempt.inputs.get(upstream) is not None:
-            return ""
-        return standing(self.collection, self.attempt.run_id).explanation.condition(upstream)
+            return None
+        return standing(self.collection, self.attempt.run_id).explanation.plan.decisions[upstream].status
 
     def _previous(self, dataset: Dataset) -> Input | None:
         artifact = self.collection.store.previous_artifact(dataset.name, self.attempt.run_id)
         return None if artifact is None else Input(artifact, dataset, self.collection.store)
 
     def _frames(self, product: Product) -> Iterator[pd.DataFrame]:
-        for rows, losses in product.parts:
+        for part in product.parts:
+            rows, losses = _part(part, self.attempt)
             self.losses.update(losses.dropped)
             self.losses.update({f"nulled_{column}": count for column, count in losses.nulled.items()})
             if self.preview is None:
@@ -226,11 +242,30 @@ class _Work:
         )
 
 
-def _product(returned: Any) -> Product:
-    """The body's answer in its one shape: a part (rows and losses), parts, or a product of them."""
+def _product(returned: Any, attempt: Attempt) -> Product:
+    """The body's answer in its one shape: a part (rows and losses), parts, or a product of them. Raises `TypeError`."""
     if isinstance(returned, Product):
         return returned
-    return Product([returned] if isinstance(returned, tuple) else returned)
+    if isinstance(returned, pd.DataFrame) or not isinstance(returned, Iterable):
+        raise _misshapen(returned, attempt)
+    # A generator stays one: parts are judged as they come, or a large artifact would have to fit in memory.
+    return Product([cast(Part, returned)] if isinstance(returned, tuple) else returned)
+
+
+def _part(given: Any, attempt: Attempt) -> Part:
+    """A part of a product. Raises `TypeError`."""
+    match given:
+        case (pd.DataFrame() as rows, Losses() as losses):
+            return rows, losses
+        case _:
+            raise _misshapen(given, attempt)
+
+
+def _misshapen(given: Any, attempt: Attempt) -> TypeError:
+    return TypeError(
+        f"the body of {attempt.job_id} gave a {type(given).__name__}; let it return (rows, Losses()), an iterable of"
+        " such pairs, or a Product of them"
+    )
 
 
 def _give_up(
@@ -242,6 +277,7 @@ def _give_up(
 ) -> NoReturn:
     """Leave the job running for its retry, or fail it; say what was kept and what to type."""
     if may_retry and getattr(error, "retryable", False):
+        collection.store.await_retry(attempt)
         context.log.warning("%s of %s will be tried again: %s", attempt.job_id, attempt.run_id, error)
         raise error
     reason = failure_reason(error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from collection_pipeline.engine.datasets import Dataset
-from collection_pipeline.engine.planning.state import Artifact
+from collection_pipeline.engine.planning.state import Artifact, Status
 from collection_pipeline.sources.contract import ApiRequest
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class JobContext:
     """The run and job that a body works for.
 
     `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC). `lineage` is all
-    that the inputs stand on, upstreams first; `missing` says why an input is missing ("" if it is not); `notes` are
-    lines for readers about inputs that are older than the run or left out.
+    that the inputs stand on, upstreams first; `missing` says how an upstream that was left out stands, None for
+    one that was not.
     """
 
     run_id: str
@@ -55,8 +55,7 @@ class JobContext:
     source_label: str
     calls: PaidCalls
     lineage: Sequence[Ancestor]
-    notes: Sequence[str]
-    missing: Callable[[str], str]
+    missing: Callable[[str], Status | None]
     previous: Callable[[Dataset], Input | None]
     """The newest usable artifact of a data set's job in an earlier run, to compare with; None in the first run."""
 
