@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ import sqlalchemy as sa
 
 from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE
 from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.runs.launches import REQUESTED_BY
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID
+from collection_pipeline.engine.runs.propagation import START_GRACE
 from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store import InputView, JobView, RunView, Store
 from collection_pipeline_tests.dagster.script import Script, Turn
@@ -90,11 +91,11 @@ class InProcess:
         if until_settled:
             self.settle()
 
-    def open(self, run_id: str) -> None:
-        """Open a run as the schedule does, but leave it to the sensor to start it."""
+    def open(self, run_id: str, ago: timedelta = START_GRACE) -> None:
+        """Open a run as the schedule does, but so long ago that the sensor is to start it."""
         self.instance.add_dynamic_partitions(RUN_ID, [run_id])
         parsed, collection = RunId.parse(run_id), self.collection
-        self.store.open_run(parsed, parsed.moment(collection.timezone), collection.graph, collection.now())
+        self.store.open_run(parsed, parsed.moment(collection.timezone), collection.graph, collection.now() - ago)
 
     def evaluate(self) -> Sequence[dg.RunRequest]:
         """What one tick of the sensor requests now."""

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
-from collection_pipeline.engine.checks import Present, Volume
+from collection_pipeline.engine.checks import AnyVolume, Present, Volume
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Column, Dataset
 from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, collection_asset, graph_of
@@ -90,7 +90,7 @@ def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.As
     @collection_asset(
         dataset=DATASETS["news_mentions"],
         edges=[Edge("detail_pages", policy="skip", on_rerun="follow", why="news about the places of this run")],
-        checks=[Volume(min_rows=0, min_share=None, severity="soft")],
+        checks=[AnyVolume(why="some days have no news")],
         retry_policy=RETRIES,
     )
     def news_mentions(job: JobContext, detail_pages: Input) -> Part:
@@ -103,6 +103,7 @@ def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.As
             Edge("detail_pages", policy="degrade", on_rerun=report_on_rerun, why="yesterday's details beat no report"),
             Edge("news_mentions", policy="optional", on_rerun=report_on_rerun, why="one section"),
         ],
+        checks=[AnyVolume(why="it lists what it is given")],
         freshness_policy=dg.FreshnessPolicy.cron(deadline_cron="0 8 * * *", lower_bound_delta=timedelta(hours=8)),
     )
     def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | None) -> Product:
@@ -120,6 +121,7 @@ def summary_of_search(script: Script) -> dg.AssetsDefinition:
     @collection_asset(
         dataset=DATASETS["summary"],
         edges=[Edge("search_results", policy="optional", on_rerun="follow", why="says what was found")],
+        checks=[AnyVolume(why="it lists what it is given, if anything")],
     )
     def summary(job: JobContext, search_results: Input | None) -> Part:
         """One row for each place that was found, if any."""

@@ -55,6 +55,7 @@ def test_a_run_worker_is_killed_so_its_job_is_failed_and_the_report_degrades(dag
     dagster.await_start("detail_pages", run_id)
     holder = world.job("detail_pages", run_id).holder
     assert holder is not None
+    assert holder.pid is not None
     os.kill(holder.pid, signal.SIGKILL)
 
     dagster.await_settled(run_id)

@@ -11,8 +11,8 @@ import pytest
 from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.runs import sensing
-from collection_pipeline.engine.runs.launches import REQUESTED_BY, live_runs
-from collection_pipeline.engine.runs.propagation import Tick, propagate
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
+from collection_pipeline.engine.runs.propagation import START_GRACE, Tick, propagate
 from collection_pipeline_tests.dagster.in_process import RUN_KEY, InProcess, jobs_of
 
 TODAY = "2026-03-03"
@@ -61,6 +61,27 @@ def test_what_is_queued_is_not_requested_again(opened: InProcess) -> None:
         "2026-03-03: search_results about to start; detail_pages waits for search_results;"
         " news_mentions waits for search_results; daily_report waits for search_results"
     )
+
+
+def test_who_opened_a_run_has_time_to_create_its_dagster_run(world: InProcess) -> None:
+    world.at(f"{TODAY}T06:00")
+    world.open(TODAY, ago=timedelta(0))
+    assert world.evaluate() == []
+
+    world.script.set_clock(world.script.now() + START_GRACE)
+    assert [jobs_of(request) for request in world.evaluate()] == [CHAIN]
+
+
+def test_what_follows_a_first_attempt_is_requested_at_once(world: InProcess) -> None:
+    world.at(f"{TODAY}T06:00")
+    world.launch(TODAY, "search_results")
+    assert [jobs_of(request) for request in world.evaluate()] == [CHAIN[1:]]
+
+
+def test_a_run_whose_partition_dagster_does_not_know_is_requested_with_it(opened: InProcess) -> None:
+    opened.instance.delete_dynamic_partition(RUN_ID, TODAY)
+    opened.evaluate()
+    assert opened.instance.has_dynamic_partition(RUN_ID, TODAY)
 
 
 def test_a_run_that_never_started_is_tried_again_after_a_pause_that_doubles_and_then_given_up(
@@ -124,6 +145,26 @@ def test_only_the_jobs_that_a_dagster_run_will_start_are_in_flight(opened: InPro
     run = opened.instance.create_run_for_job(details, tags={"dagster/partition": TODAY})
     (planned,) = live_runs(opened.instance, opened.collection.graph)[TODAY]
     assert planned == PlannedRun(run.run_id, frozenset({"detail_pages"}))
+
+
+def test_the_plan_of_a_live_run_without_a_selection_is_read_once(
+    opened: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details = opened.defs.resolve_job_def("details_job")
+    run = opened.instance.create_run_for_job(
+        details, tags={"dagster/partition": TODAY}, status=dg.DagsterRunStatus.STARTED
+    )
+    asked: list[str] = []
+    all_logs = opened.instance.all_logs
+
+    def counted(dagster_run_id: str, *args: Any, **options: Any) -> Any:
+        asked.append(dagster_run_id)
+        return all_logs(dagster_run_id, *args, **options)
+
+    monkeypatch.setattr(opened.instance, "all_logs", counted)
+    looks = [live_runs(opened.instance, opened.collection.graph) for _ in range(3)]
+    assert looks == [{TODAY: [PlannedRun(run.run_id, frozenset({"detail_pages"}))]}] * 3
+    assert asked == [run.run_id]
 
 
 def test_assets_outside_the_collection_may_be_partitioned_by_the_same_days(opened: InProcess) -> None:

@@ -33,7 +33,7 @@ JOBS = ("search_results", "detail_pages", "news_mentions", "daily_report")
 class Fault:
     """One thing that goes wrong today, in the words of the emulator and of the script, and how the day ends.
 
-    `exit_codes`: of `collect run --only`, job by job.
+    `exit_codes`: of `collect run --only`, job by job; `refusals`: what it says about jobs that may not run.
     """
 
     emulated: str
@@ -41,6 +41,7 @@ class Fault:
     turn: dict[str, Any]
     statuses: tuple[str, ...]
     exit_codes: tuple[int, ...]
+    refusals: tuple[str, ...]
 
 
 FAULTS = {
@@ -50,6 +51,10 @@ FAULTS = {
         {"rows": 0},
         ("failed", "pending", "pending", "done"),
         (1, 1, 1, 0),
+        (
+            "detail_pages of {} is blocked: search_results failed",
+            "news_mentions of {} is blocked: search_results failed",
+        ),
     ),
     "details are down": Fault(
         "maps_detail=unauthorized",
@@ -57,6 +62,7 @@ FAULTS = {
         {"then": "fail"},
         ("done", "failed", "skipped", "done"),
         (0, 1, 0, 0),
+        (),
     ),
     "news is down": Fault(
         "news=unauthorized",
@@ -64,6 +70,7 @@ FAULTS = {
         {"then": "fail"},
         ("done", "done", "failed", "done"),
         (0, 0, 1, 0),
+        (),
     ),
 }
 
@@ -81,8 +88,11 @@ def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_script_of_commands_decides_by_exit_codes(fault: Fault, yesterday: Path) -> None:
     today = f"{TODAY}T06{list(FAULTS.values()).index(fault):02}"
     script = "; ".join(f"collect run {today} --only {job_id}; echo $? >&3" for job_id in JOBS)
-    codes = shell(f"( {script} ) 3>&1 >/dev/null", yesterday, COLLECTION_EMULATOR_FAULTS=fault.emulated)
+    codes = shell(f"( {script} ) 3>&1 >/dev/null 2>said", yesterday, COLLECTION_EMULATOR_FAULTS=fault.emulated)
     assert tuple(map(int, codes.split())) == fault.exit_codes
+    said = (yesterday / "said").read_text()
+    for refusal in fault.refusals:
+        assert refusal.format(today) in said
     told = json.loads(shell(f"collect status {today} --json || true", yesterday))
     assert tuple(job["status"] for job in told["jobs"]) == fault.statuses
     report = told["jobs"][-1]

@@ -1,0 +1,161 @@
+"""What `collection_asset` makes of a function, what it refuses, and what becomes of a body that returns nonsense."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from collection_pipeline.engine.checks import AnyVolume, Check, Coverage
+from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_of
+from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
+from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.graph import GraphError
+from collection_pipeline.sources.contract import Admit, ApiRequest, Attempt, TransientSourceError
+from collection_pipeline_tests.dagster.in_process import InProcess, failures
+from collection_pipeline_tests.dagster.small_collection import DATASETS, rows
+
+RUN = "2026-03-02"
+SEARCH = DATASETS["search_results"]
+ANY = AnyVolume(why="it is about something else")
+RETRIES = dg.RetryPolicy(max_retries=1)
+
+
+def edge(upstream: str) -> Edge:
+    return Edge(upstream, policy="hard", on_rerun="follow", why="for the test")
+
+
+def asset_of(body: Callable[[JobContext], Any], *checks: Check) -> dg.AssetsDefinition:
+    def search_results(job: JobContext) -> Any:
+        """Whatever the test returns."""
+        return body(job)
+
+    return collection_asset(dataset=SEARCH, checks=[ANY, *checks], retry_policy=RETRIES)(search_results)
+
+
+class TestDeclarations:
+    def test_every_asset_says_how_many_rows_are_too_few_or_why_any_number_is_fine(self) -> None:
+        def search_results(job: JobContext) -> None: ...
+
+        with pytest.raises(ValueError, match=r"search_results does not say how many rows .*AnyVolume\(why=…\)"):
+            collection_asset(dataset=SEARCH, checks=[Coverage(hard=0.5)])(search_results)
+
+    def test_an_edge_without_an_argument_is_refused(self) -> None:
+        def details(job: JobContext, serch: Any) -> None: ...
+
+        with pytest.raises(GraphError, match=r"details has an edge from search but no argument of that name.*serch"):
+            collection_asset(dataset=SEARCH, edges=[edge("search")], checks=[ANY])(details)
+
+    def test_an_argument_without_an_edge_is_refused(self) -> None:
+        def details(job: JobContext, search: Any, news: Any) -> None: ...
+
+        with pytest.raises(GraphError, match="details takes news but declares no edge from it"):
+            collection_asset(dataset=SEARCH, edges=[edge("search")], checks=[ANY])(details)
+
+    def test_a_plain_dependency_has_no_policy_and_is_refused(self) -> None:
+        @dg.asset(deps=["search"])
+        def details() -> None: ...
+
+        with pytest.raises(GraphError, match="details depends on search without policy, on_rerun and why"):
+            graph_of([details])
+
+
+def test_an_asset_of_somebody_elses_automation_may_depend_on_the_report(world: InProcess) -> None:
+    @dg.asset(deps=["daily_report"], partitions_def=RUNS, automation_condition=dg.AutomationCondition.eager())
+    def archive() -> None: ...
+
+    defs = dg.Definitions.merge(world.defs, dg.Definitions(assets=[archive]))
+    dg.Definitions.validate_loadable(defs)
+
+    before = dg.evaluate_automation_conditions(defs, world.instance)
+    assert before.total_requested == 0
+    world.morning(RUN)
+    assert world.statuses(RUN)["daily_report"] == "done", world.reason("daily_report", RUN)
+    after = dg.evaluate_automation_conditions(defs, world.instance, cursor=before.cursor)
+    assert after.get_requested_partitions(dg.AssetKey("archive")) == {RUN}
+    assert "archive" not in world.statuses(RUN)
+
+
+class TestBodies:
+    @pytest.mark.parametrize(
+        ("body", "given"),
+        [
+            (lambda _: rows(["0x1"], 1, ""), "DataFrame"),
+            (lambda _: [rows(["0x1"], 1, "")], "DataFrame"),
+            (lambda _: Product([rows(["0x1"], 1, "")]), "DataFrame"),  # type: ignore[list-item]
+            (lambda _: None, "NoneType"),
+        ],
+    )
+    def test_rows_without_losses_are_refused_in_words_and_not_tried_again(
+        self, world: InProcess, body: Callable[[JobContext], Any], given: str
+    ) -> None:
+        calls: Counter[str] = Counter()
+
+        def counted(job: JobContext) -> Any:
+            calls["body"] += 1
+            return body(job)
+
+        world = world.changed(asset_of(counted))
+        (told,) = failures(world.launch(RUN, "search_results"))
+
+        assert f"the body of search_results gave a {given}; let it return (rows, Losses())" in told
+        assert world.statuses(RUN) == {"search_results": "failed"}
+        assert calls["body"] == 1
+
+    def test_rows_that_repeat_a_key_are_stored_and_not_usable(self, world: InProcess) -> None:
+        world = world.changed(asset_of(lambda _: (rows(["0x1", "0x1"], 1, ""), Losses())))
+        (told,) = failures(world.launch(RUN, "search_results"))
+        assert "check unique_key failed: 1 rows repeat an earlier key" in told
+
+    def test_rows_of_another_type_are_not_usable(self, world: InProcess) -> None:
+        world = world.changed(asset_of(lambda _: (rows(["0x1"], 1, "").astype({"edition": "Int32"}), Losses())))
+        (told,) = failures(world.launch(RUN, "search_results"))
+        assert "check schema failed: " in told
+        assert "edition" in told
+
+
+class FlakySource:
+    """Answers every call, except that the first time round two of four are answered."""
+
+    label = "flaky"
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
+        first = not self.asked
+        self.asked.append([])
+        for position, request in enumerate(requests):
+            admit(request)
+            self.asked[-1].append(str(request.params["q"]))
+            now = datetime.fromisoformat(f"{RUN}T06:00+00:00")
+            if first and position >= 2:
+                yield Attempt(request, 1, True, now, 1, error=TransientSourceError("busy"))
+            else:
+                yield Attempt(request, 1, True, now, 1, 200, 0, str(position), request.credits, b"{}")
+
+
+def test_too_little_coverage_is_tried_again_and_buys_only_the_rest(world: InProcess) -> None:
+    source = FlakySource()
+
+    @contextmanager
+    def open_source(moment: datetime) -> Iterator[FlakySource]:
+        yield source
+
+    def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
+        answers = job.fetch(ApiRequest("search", {"q": name}) for name in "abcd")
+        return rows([str(answer.request.params["q"]) for answer in answers], 1, ""), Losses()
+
+    world = world.changed(asset_of(body, Coverage(hard=0.8)))
+    world.collection.open_source = open_source
+    assert world.launch(RUN, "search_results").success
+
+    assert [sorted(asked) for asked in source.asked] == [["a", "b", "c", "d"], ["c", "d"]]
+    assert world.rows("search_results", RUN, 1) == 4
+    assert world.view(RUN).credits.charged == 4

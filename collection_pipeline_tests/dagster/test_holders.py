@@ -1,0 +1,148 @@
+"""Who holds a job: until when it is theirs, what can be known about them, and how it is taken from them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+
+from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, is_over, process_is_gone, this_process
+from collection_pipeline.engine.runs.progress import release_abandoned
+from collection_pipeline.engine.store import Attempt
+from collection_pipeline_tests.dagster.in_process import InProcess, failures
+
+TODAY = "2026-03-03"
+
+
+@pytest.fixture
+def opened(world: InProcess) -> InProcess:
+    world.open(TODAY)
+    return world
+
+
+@pytest.fixture
+def dagster_run(opened: InProcess) -> dg.DagsterRun:
+    """A Dagster run under way."""
+    details = opened.defs.resolve_job_def("details_job")
+    return opened.instance.create_run_for_job(details, status=dg.DagsterRunStatus.STARTED)
+
+
+@pytest.fixture
+def other_process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def held(world: InProcess, holder: Holder) -> Attempt:
+    """The search, claimed."""
+    return world.store.claim(
+        TODAY,
+        "search_results",
+        holder,
+        world.collection.graph,
+        decide=lambda _: {},
+        is_over=lambda _: False,
+        now=world.script.now(),
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the clock is set in a /proc of our own")
+def test_setting_the_clock_makes_no_live_process_look_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, pid, started = this_process()
+    shown = Path("/proc/stat").read_text()
+    booted = int(psutil.boot_time())
+    (tmp_path / "stat").write_text(shown.replace(f"btime {booted}", f"btime {booted + 3600}"))
+    (tmp_path / str(pid)).symlink_to(f"/proc/{pid}")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+
+    assert psutil.boot_time() == booted + 3600
+    assert not process_is_gone(host, pid, started)
+
+
+def test_a_process_that_ended_is_gone_and_so_is_one_whose_pid_is_used_again() -> None:
+    host, _, started = this_process()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert process_is_gone(host, ended.pid, started)
+    assert process_is_gone(host, os.getpid(), started - 1.0)
+    assert not process_is_gone("another host", ended.pid, started)
+
+
+def test_between_two_tries_only_the_end_of_the_dagster_run_ends_the_attempt(
+    opened: InProcess, dagster_run: dg.DagsterRun, other_process: subprocess.Popen[bytes]
+) -> None:
+    process = psutil.Process(other_process.pid)
+    host = this_process()[0]
+    attempt = held(opened, Holder(dagster_run.run_id, host, process.pid, process.create_time() - psutil.boot_time()))
+    opened.store.await_retry(attempt)
+    other_process.kill()
+    other_process.wait()
+
+    release_abandoned(opened.collection, opened.instance)
+    assert opened.statuses(TODAY)["search_results"] == "running"
+    again = held(opened, Holder(dagster_run.run_id, *this_process()))
+    assert again.number == attempt.number
+
+    opened.store.await_retry(again)
+    opened.instance.report_run_failed(dagster_run)
+    release_abandoned(opened.collection, opened.instance)
+    assert opened.statuses(TODAY)["search_results"] == "failed"
+    assert f"Dagster run {dagster_run.run_id} (about to try again on {host})" in opened.reason("search_results", TODAY)
+
+
+def test_a_failed_try_lets_go_of_its_process_before_the_next(
+    opened: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between: list[Holder | None] = []
+    claim = opened.store.claim
+
+    def watched(*args: object, **options: object) -> Attempt:
+        between.append(opened.job("search_results", TODAY).holder)
+        return claim(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(opened.store, "claim", watched)
+    opened.tell("search_results", TODAY, then="try again later")
+    launched = opened.launch(TODAY, "search_results")
+    first, second = between
+    assert first is None
+    assert second == Holder(launched.run_id, this_process()[0], None, None)
+    assert opened.statuses(TODAY)["search_results"] == "done"
+
+
+def test_a_dagster_run_that_nobody_knows_holds_its_job_while_its_process_lives(opened: InProcess) -> None:
+    here = Holder("deleted", *this_process())
+    held(opened, here)
+    assert not is_over(opened.instance, here)
+    (told,) = failures(opened.launch(TODAY, "search_results"))
+    assert f"already running: {here} holds it" in told
+    assert "--take-over" not in told
+
+
+@pytest.mark.parametrize("between_tries", [False, True])
+def test_who_meets_a_holder_that_nothing_can_be_known_about_is_told_the_way_out(
+    opened: InProcess, between_tries: bool
+) -> None:
+    elsewhere = replace(Holder("of another instance", *this_process()), host="another host")
+    attempt = held(opened, elsewhere)
+    if between_tries:
+        opened.store.await_retry(attempt)
+    (told,) = failures(opened.launch(TODAY, "search_results"))
+    assert "Dagster run of another instance" in told
+    assert f"type: collect rerun search_results {TODAY} --take-over" in told
+
+
+def test_an_automatic_launch_of_a_job_that_a_settled_run_does_not_have_finds_nothing_to_do(world: InProcess) -> None:
+    world.morning(TODAY)
+    graph = world.store.graph_of(TODAY)
+    launched = world.with_summary().launch(TODAY, "summary", tags={REQUESTED_BY: "daily_schedule"})
+    assert launched.success
+    assert world.store.graph_of(TODAY).to_json() == graph.to_json()
