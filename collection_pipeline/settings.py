@@ -7,21 +7,21 @@ takes 0.3 s in all; python-dotenv adds a tenth of that.
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import os
 import zoneinfo
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
+from collection_pipeline.sources.configuration import checked_base_url
+from collection_pipeline.texts import Language
+
 SourceKind = Literal["emulator", "serpbase", "gateway"]
-Language = Literal["en", "zh"]
 
 SERPBASE_URL = "https://api.serpbase.dev"
 """The real service (the vendor's documentation)."""
@@ -52,23 +52,7 @@ def _check_database(value: object) -> object:
 
 
 def _check_base_url(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    url = urlsplit(value)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise ValueError("not an http or https address")
-    if url.username is not None or url.password is not None or url.query or url.fragment:
-        raise ValueError("only scheme, host, port and path belong here; the key goes into SERPBASE_API_KEY")
-    if url.scheme == "http" and not _is_loopback(url.hostname):
-        raise ValueError("plain http would send the key in the clear and is allowed on this machine's loopback only")
-    return value.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return checked_base_url(value) if isinstance(value, str) else value
 
 
 def _check_absolute(value: object) -> object:

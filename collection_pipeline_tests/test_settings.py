@@ -109,7 +109,10 @@ class TestSource:
     def test_plain_http_is_refused_anywhere_else(self, tmp_path: Path, host: str) -> None:
         assert "loopback only" in refusal(tmp_path, SERPBASE_BASE_URL=f"http://{host}")
 
-    @pytest.mark.parametrize("url", ["gateway.example", "ftp://gateway.example", "https://", "https://[", "//x"])
+    @pytest.mark.parametrize(
+        "url",
+        ["gateway.example", "ftp://gateway.example", "https://", "https://[", "//x", "https://x:port", "https://x y"],
+    )
     def test_what_is_no_http_address_is_refused(self, tmp_path: Path, url: str) -> None:
         assert "SERPBASE_BASE_URL" in refusal(tmp_path, SERPBASE_BASE_URL=url)
 

@@ -8,7 +8,9 @@ from collections.abc import AsyncGenerator, Iterable
 from itertools import count
 
 import aiohttp
+from yarl import URL
 
+from collection_pipeline.sources.configuration import SourceConfigurationError, checked_base_url, checked_key
 from collection_pipeline.sources.contract import (
     Admit,
     ApiRequest,
@@ -22,10 +24,7 @@ from collection_pipeline.sources.contract import (
 from collection_pipeline.sources.pacing import Backoff, Clock, Pacer, SystemClock, retry_after_s
 from collection_pipeline.sources.transport import (
     MAX_BODY_BYTES,
-    SourceConfigurationError,
     Timeouts,
-    checked_base_url,
-    checked_key,
     exchange,
     open_session,
 )
@@ -60,7 +59,7 @@ class SerpBaseSource:
             raise SourceConfigurationError(
                 f"the rate of the source must be positive (requests per second), not {rate_per_s}"
             )
-        base = checked_base_url(base_url)
+        base = URL(checked_base_url(base_url))
         self._urls = {endpoint: base.joinpath(path.lstrip("/")) for endpoint, path in PATHS.items()}
         self._key = checked_key(api_key)
         self._label = label

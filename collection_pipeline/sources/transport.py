@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +19,6 @@ from collection_pipeline.sources.contract import (
 
 MAX_BODY_BYTES = 4 * 2**20
 """Longest answer that is read, after decompression. Measured pages of twenty places stay under 100 KB."""
-
-
-class SourceConfigurationError(ValueError):
-    """The source cannot be used as configured. The text never holds the API key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +40,6 @@ class Reply:
     http_status: int
     retry_after: str | None
     raw: bytes
-
-
-def checked_base_url(base_url: str) -> URL:
-    """The base URL, if a key may be sent there: https, or plain http to this very machine.
-
-    Raises `SourceConfigurationError`.
-    """
-    try:
-        url = URL(base_url.strip().rstrip("/"))
-        host, _ = url.host, url.port
-    except ValueError:
-        raise SourceConfigurationError(
-            "the base URL of the source is not a URL; expected https://host[:port][/path]"
-        ) from None
-    if url.scheme not in ("http", "https") or not host:
-        raise SourceConfigurationError("the base URL of the source must start with https:// (or http:// on loopback)")
-    if url.user or url.password or url.query_string or url.fragment:
-        raise SourceConfigurationError("the base URL of the source must have no user name, password, query or fragment")
-    if url.scheme == "http" and not _is_loopback(host):
-        raise SourceConfigurationError(
-            f"plain http to {host} would show the API key to the network; use https:// (http:// only on loopback)"
-        )
-    return url
-
-
-def checked_key(api_key: str) -> str:
-    """The key, if it can be sent as an HTTP header. Raises `SourceConfigurationError`."""
-    key = api_key.strip()
-    if not key:
-        raise SourceConfigurationError("the API key of the source is empty")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise SourceConfigurationError("the API key of the source holds characters that no HTTP header can carry")
-    return key
 
 
 def open_session(timeouts: Timeouts, connections: int, headers: dict[str, str]) -> aiohttp.ClientSession:
@@ -142,12 +104,3 @@ def _typed_errors() -> Iterator[None]:
 def _reason(error: Exception) -> str:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     return getattr(cause, "strerror", None) or type(cause).__name__
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from collection_pipeline.sources.configuration import SourceConfigurationError
 from collection_pipeline.sources.contract import (
     Attempt,
     MalformedResponseError,
@@ -19,7 +20,7 @@ from collection_pipeline.sources.contract import (
     TransientSourceError,
 )
 from collection_pipeline.sources.serpbase import SerpBaseSource
-from collection_pipeline.sources.transport import SourceConfigurationError, Timeouts
+from collection_pipeline.sources.transport import Timeouts
 from collection_pipeline_tests.sources.raw_server import (
     KEY,
     ONCE,
@@ -67,6 +68,7 @@ def exchange(answer: Answer, timeouts: Timeouts = PATIENT, max_body_bytes: int =
         "https://api.serpbase.dev/#x",
         "http://[::1",
         "https://host:port",
+        "https://two words",
     ],
 )
 def test_a_key_is_not_sent_just_anywhere(url: str) -> None:
