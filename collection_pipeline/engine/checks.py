@@ -16,6 +16,9 @@ Severity = Literal["hard", "soft"]
 COVERAGE = "coverage"
 """The name of the coverage check, which a retry may still turn around."""
 
+VOLUME = "volume"
+"""The name of what every asset says about its number of rows: `Volume` or `AnyVolume`."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
@@ -199,17 +202,20 @@ class Coverage:
 class Volume:
     """An artifact much smaller than usual is suspicious: a floor in rows, and one relative to the last runs' median.
 
-    `min_share` is measured against the median of the last runs' row counts (0 to 1, None: not compared).
+    `min_share` is measured against the median of the last runs' row counts (0 to 1, None: not compared). Each floor is
+    hard or soft on its own. An asset for which any number of rows is fine says so with `AnyVolume`.
     """
 
     min_rows: int = 1
     min_share: float | None = 0.5
-    severity: Severity = "hard"
-    name: str = field(default="volume", init=False)
+    rows_severity: Severity = "hard"
+    share_severity: Severity = "hard"
+    name: str = field(default=VOLUME, init=False)
 
     @property
     def blocking(self) -> bool:
-        return self.severity == "hard"
+        compared = () if self.min_share is None else (self.share_severity,)
+        return "hard" in (self.rows_severity, *compared)
 
     @property
     def description(self) -> str:
@@ -218,12 +224,31 @@ class Volume:
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         usual = median(evidence.usual_rows) if evidence.usual_rows and self.min_share is not None else 0.0
-        floor = max(float(self.min_rows), usual * (self.min_share or 0.0))
+        floors = ((float(self.min_rows), self.rows_severity), (usual * (self.min_share or 0.0), self.share_severity))
         rows = evidence.staged.row_count
-        said = f"{rows} rows, at least {floor:g} expected"
+        broken = [severity for floor, severity in floors if rows < floor]
+        said = f"{rows} rows, at least {max(floor for floor, _ in floors):g} expected"
         if usual:
             said += f" (usual: {usual:g})"
-        return CheckOutcome(self.name, rows >= floor, self.severity, said, {"rows": rows, "usual": usual})
+        severity: Severity = "hard" if "hard" in broken or (not broken and self.blocking) else "soft"
+        return CheckOutcome(self.name, not broken, severity, said, {"rows": rows, "usual": usual})
+
+
+@dataclass(frozen=True, slots=True)
+class AnyVolume:
+    """The way out of `Volume`: any number of rows is fine, and `why`."""
+
+    why: str
+    name: str = field(default=VOLUME, init=False)
+    blocking: bool = field(default=False, init=False)
+
+    @property
+    def description(self) -> str:
+        return f"Any number of rows is fine: {self.why}."
+
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        rows = evidence.staged.row_count
+        return CheckOutcome(self.name, True, "soft", f"{rows} rows; any number is fine: {self.why}", {"rows": rows})
 
 
 @dataclass(frozen=True, slots=True)

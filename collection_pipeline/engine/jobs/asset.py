@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, Check, Schema, UniqueKey
+from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, VOLUME, Check, Schema, UniqueKey
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.jobs.declaration import Declaration
 from collection_pipeline.engine.planning.edges import Edge
@@ -32,7 +32,7 @@ def collection_asset(
     *,
     dataset: Dataset,
     edges: Sequence[Edge] = (),
-    checks: Sequence[Check] = (),
+    checks: Sequence[Check],
     freshness_policy: dg.FreshnessPolicy | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     pool: str | None = None,
@@ -43,12 +43,14 @@ def collection_asset(
 
     Its name is the job_id, its docstring the description. `inputs` are named like the upstreams; that of an optional
     edge may be None. A `time_window` freshness policy is the shelf life of its artifacts, a `cron` one its deadline.
-    Raises `GraphError` when arguments and edges do not match.
+    `checks` has a `Volume`, or an `AnyVolume` that says why none is needed. Raises `GraphError` when arguments and
+    edges do not match, `ValueError` when nothing is said about the volume.
     """
 
     def decorate(body: Callable[..., Any]) -> dg.AssetsDefinition:
         job_id = body.__name__
         _check_arguments(job_id, body, edges)
+        _check_volume(job_id, checks)
         declared = (
             Schema(),
             *((UniqueKey(dataset.key),) if dataset.key else ()),
@@ -123,6 +125,14 @@ def _check_arguments(job_id: str, body: Callable[..., Any], edges: Sequence[Edge
     for name in names:
         if name not in upstreams:
             raise GraphError(f"{job_id} takes {name} but declares no edge from it. {nearest(name, upstreams)}")
+
+
+def _check_volume(job_id: str, checks: Sequence[Check]) -> None:
+    if not any(check.name == VOLUME for check in checks):
+        raise ValueError(
+            f"{job_id} does not say how many rows are too few. Add Volume(min_rows=…, min_share=…) to its checks, or"
+            " AnyVolume(why=…) if any number is fine."
+        )
 
 
 def _spec(
