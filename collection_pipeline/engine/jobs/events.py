@@ -88,7 +88,7 @@ def _read_versions(attempt: Attempt) -> dict[str, str]:
     tags = {}
     for upstream, artifact in attempt.inputs.items():
         tags[f"{_READ}/{upstream}"] = _NOTHING if artifact is None else artifact.content_hash
-        if artifact is not None and (artifact.run_id != attempt.run_id or artifact.degraded):
+        if artifact is not None and artifact.stands_on_older_data(attempt.run_id):
             tags[f"{_READ}/{upstream}/{artifact.run_id}"] = artifact.content_hash
     return tags
 

@@ -187,7 +187,7 @@ class _Work:
             run_id=self.attempt.run_id,
             job_id=self.attempt.job_id,
             moment=self.attempt.moment,
-            as_of=min([self.attempt.moment, *(each.as_of for each in consumed)]),
+            as_of=self.attempt.as_of,
             lineage=self.collection.store.lineage(consumed),
             missing=self._missing,
             timezone=self.collection.timezone,

@@ -21,6 +21,10 @@ class Artifact:
     content_hash: str
     degraded: bool = False
 
+    def stands_on_older_data(self, run_id: str) -> bool:
+        """Whether it is of another run than `run_id`, which can only be an earlier one, or made from such data."""
+        return self.degraded or self.run_id != run_id
+
     def same_data(self, other: Artifact | None) -> bool:
         """Whether consuming `other` instead would change nothing: same run, equal content, equal as_of."""
         return (

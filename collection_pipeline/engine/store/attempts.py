@@ -50,6 +50,16 @@ class Attempt:
     def job_id(self) -> str:
         return self.job.job_id
 
+    @property
+    def as_of(self) -> datetime:
+        """The moment that what it makes speaks of: the oldest among its run and its inputs."""
+        return min([self.moment, *(each.as_of for each in self.inputs.values() if each is not None)])
+
+    @property
+    def degraded(self) -> bool:
+        """Whether what it makes stands on older data than its run's."""
+        return any(each.stands_on_older_data(self.run_id) for each in self.inputs.values() if each is not None)
+
 
 class RunningJob(NamedTuple):
     """A row of the state table that says running, and who says so."""

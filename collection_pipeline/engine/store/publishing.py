@@ -26,6 +26,7 @@ from collection_pipeline.engine.store.runs import touch
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, jobs, runs, unmet_fallbacks
 from collection_pipeline.engine.store.staging import Staged
 from collection_pipeline.engine.store.tables import ensure_tables
+from collection_pipeline.engine.words.outcomes import rejection_reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,9 +98,9 @@ class Publishing(StorePart):
                 attempt.job_id,
                 attempt.run_id,
                 version,
-                min([attempt.moment, *(each.as_of for each in attempt.inputs.values() if each is not None)]),
+                attempt.as_of,
                 staged.content_hash,
-                _is_degraded(attempt),
+                attempt.degraded,
             )
             # From here on only short statements: a retraction waits for them, or they for it.
             advisory_lock(connection, RETRACTION, shared=True)
@@ -145,11 +146,6 @@ def _stage(
         # Somebody else published this version meanwhile, which only whoever took the job over can have done.
         raise lost_claim(attempt) from error
     return Staged(connection, dataset, attempt.run_id, version, count, content.hexdigest())
-
-
-def _is_degraded(attempt: Attempt) -> bool:
-    used = [artifact for artifact in attempt.inputs.values() if artifact is not None]
-    return any(each.degraded or each.run_id != attempt.run_id or each.as_of < attempt.moment for each in used)
 
 
 def _lock_runs(connection: sa.Connection, attempt: Attempt, artifact: Artifact, *, usable: bool) -> tuple[str, ...]:
@@ -239,9 +235,8 @@ def _insert_artifact(
 
 
 def _end_attempt(connection: sa.Connection, attempt: Attempt, checks: Sequence[CheckOutcome], now: datetime) -> None:
-    failed = [check for check in checks if check.rejects]
-    outcome = "failed" if failed else "done"
-    reason = "; ".join(f"check {check.name} failed: {check.description}" for check in failed)
+    reason = rejection_reason(checks)
+    outcome = "failed" if reason else "done"
     connection.execute(
         jobs.update()
         .where(jobs.c.run_id == attempt.run_id, jobs.c.job_id == attempt.job_id)
@@ -250,7 +245,7 @@ def _end_attempt(connection: sa.Connection, attempt: Attempt, checks: Sequence[C
             outcome=outcome,
             finished_at=now,
             reason=reason or None,
-            error_kind="check" if failed else None,
+            error_kind="check" if reason else None,
             # What is published is not reused: the next attempt asks anew.
             generation=attempt.generation + 1,
             oldest_generation=attempt.generation + 1,

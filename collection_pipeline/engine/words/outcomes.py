@@ -49,7 +49,7 @@ def degraded_inputs(run_id: str, inputs: Inputs) -> list[str]:
         f"{artifact.job_id} of {artifact.run_id}, version {artifact.version},"
         f" data as of {artifact.as_of:%Y-%m-%d %H:%M} UTC"
         for artifact in inputs.values()
-        if artifact is not None and (artifact.run_id != run_id or artifact.degraded)
+        if artifact is not None and artifact.stands_on_older_data(run_id)
     ]
 
 
