@@ -160,8 +160,11 @@ def test_as_of_and_degradation_pass_down(world: World) -> None:
     world.done("2026-11-28", "search", "details")
     world.done(RUN, "search")
     world.fail(RUN, "details")
-    [report, archive] = world.done(RUN, "report", "archive")
+    attempt = world.claim(RUN, "report")
     yesterday = world.state("2026-11-28").moment
+    assert (attempt.as_of, attempt.degraded) == (yesterday, True)  # the body is told what will be published
+    report = world.publish(attempt)
+    [archive] = world.done(RUN, "archive")
     assert (report.artifact.as_of, report.artifact.degraded) == (yesterday, True)
     assert (archive.artifact.as_of, archive.artifact.degraded) == (yesterday, True)
     world.done(RUN, "details")
