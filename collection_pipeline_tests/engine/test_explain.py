@@ -112,7 +112,15 @@ def test_a_degraded_job_says_what_it_stands_on_and_what_it_lacks() -> None:
     )
 
 
-def test_a_fallback_past_its_warn_window_is_warned_about() -> None:
+@pytest.mark.parametrize(("seconds", "warned"), [(0, False), (1, True)])
+def test_only_a_fallback_past_its_warn_window_is_warned_about(seconds: int, warned: bool) -> None:
+    as_of = MOMENT - timedelta(hours=36, seconds=seconds)
+    old = artifact("detail_pages", run_id="2026-11-27", as_of=as_of)
+    words = explained({**DETAILS_FAILED, "daily_report": done("daily_report", detail_pages=old)}, old)
+    assert ("warned about from 36 hours" in words.reason("daily_report")) == warned
+
+
+def test_a_warning_comes_after_the_age_and_the_shelf_life() -> None:
     old = artifact("detail_pages", run_id="2026-11-27")
     words = explained({**DETAILS_FAILED, "daily_report": done("daily_report", detail_pages=old)}, old)
     assert "2 days ago, 2 days old, shelf life 3 days, warned about from 36 hours" in words.reason("daily_report")

@@ -23,6 +23,7 @@ from collection_pipeline.engine.jobs.gate import NothingToDoError, NotReadyError
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.jobs.schemas import checked
 from collection_pipeline.engine.jobs.spending import PaidCalls
+from collection_pipeline.engine.planning.state import Status
 from collection_pipeline.engine.run_ids import RunId, RunIdError
 from collection_pipeline.engine.runs.launches import (
     FETCH,
@@ -33,7 +34,6 @@ from collection_pipeline.engine.runs.launches import (
     this_process,
 )
 from collection_pipeline.engine.runs.progress import advance, release_abandoned, take_graph
-from collection_pipeline.engine.planning.state import Status
 from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published, UnknownJobError
 from collection_pipeline.engine.words.outcomes import (

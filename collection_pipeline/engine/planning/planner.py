@@ -72,8 +72,6 @@ class EdgeDecision(NamedTuple):
     outlook: Outlook
     late: bool
     artifact: Artifact | None = None
-    ageing: bool = False
-    """The fallback is past the warn window of its shelf life, but not past the fail window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,23 +194,18 @@ def resolve(
 
 
 def _decide_edge(edge: Edge, graph: Graph, run: RunState, upstream: Decision, late: bool) -> EdgeDecision:
-    fallback, ageing = _within_shelf_life(graph[edge.upstream], run) if edge.policy == "degrade" else (None, False)
+    fallback = _within_shelf_life(graph[edge.upstream], run) if edge.policy == "degrade" else None
     outlook = upstream.outlook
     resolution, artifact = resolve(edge.policy, outlook, upstream.state.current, late, fallback)
     late_upstream = late and outlook == "delivering"
-    return EdgeDecision(
-        edge, resolution, upstream.state, outlook, late_upstream, artifact, ageing and resolution == "fallback"
-    )
+    return EdgeDecision(edge, resolution, upstream.state, outlook, late_upstream, artifact)
 
 
-def _within_shelf_life(upstream: Job, run: RunState) -> tuple[Artifact | None, bool]:
+def _within_shelf_life(upstream: Job, run: RunState) -> Artifact | None:
     fallback, shelf = run.fallbacks.get(upstream.job_id), upstream.shelf_life
-    if fallback is None or shelf is None:
-        return None, False
-    age = run.moment - fallback.as_of
-    if age > shelf.fail:
-        return None, False
-    return fallback, shelf.warn is not None and age > shelf.warn
+    if fallback is None or shelf is None or run.moment - fallback.as_of > shelf.fail:
+        return None
+    return fallback
 
 
 def _wanted(state: JobState, edges: tuple[EdgeDecision, ...], readiness: Readiness) -> bool:
