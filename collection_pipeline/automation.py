@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, GROUP, RUN_ID
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, GROUP
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.runs.launches import REQUESTED_BY
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID
 from collection_pipeline.settings import settings
 
 collection_job = dg.define_asset_job(

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from collection_pipeline.assets import ASSETS
 from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID, graph_of
-from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, graph_of
+from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING, RUN_ID
 from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.resources import collection

@@ -13,6 +13,7 @@ from collection_pipeline.cli.state_table import look
 from collection_pipeline.cli.terminal import result, result_json
 
 if TYPE_CHECKING:
+    from collection_pipeline.cli.session import Session
     from collection_pipeline.engine.collection import Collection
     from collection_pipeline.engine.run_ids import RunId
     from collection_pipeline.engine.store import JobView
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 @click.argument("run_id", type=RUN_ID)
 @click.option("--dry-run", is_flag=True, help="Only list what would follow, edge by edge, and what it would cost.")
 @click.option("--missing-only", is_flag=True, help="Keep the answers of the last version and buy only what is missing.")
+@click.option(
+    "--take-over", is_flag=True, help="End the attempt that holds the job, if nobody knows what became of it."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_context
-def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing_only: bool, as_json: bool) -> None:
+def rerun(
+    ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing_only: bool, take_over: bool, as_json: bool
+) -> None:
     """Run JOB of RUN_ID again, whatever became of it before, and then what follows it by its edges.
 
     Earlier versions stay readable. Answers that were paid for and led to no version are used, not bought again.
@@ -44,6 +50,8 @@ def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing
     from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 
     with session(settings, kept.store, run_id) as work:
+        if take_over:
+            _take_over(work, job_id)
         work.advance()  # a holder that is gone no longer holds the job
         before = work.attempts()[job_id]
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
@@ -55,6 +63,16 @@ def rerun(ctx: click.Context, *, job: str, run_id: RunId, dry_run: bool, missing
     found = look(work.collection, run_id.text)
     found.print(as_json=as_json)
     ctx.exit(FAILED if given_up is not None else found.exit_code)
+
+
+def _take_over(work: Session, job_id: str) -> None:
+    """Release a job from whoever holds it. Should they be alive after all, they can no longer publish."""
+    store = work.collection.store
+    for running in store.running(work.run_id):
+        if running.job_id == job_id:
+            reason = f"{running.holder} was made to give it up by: collect rerun --take-over"
+            if store.fail_abandoned(work.run_id, job_id, running.holder, reason, work.collection.now()):
+                work.display.say(f"Took {job_id} from {running.holder}, which held it since {running.since:%F %T} UTC.")
 
 
 def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: bool, as_json: bool) -> None:

@@ -16,8 +16,7 @@ from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.jobs.declaration import Declaration
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Deadline, Graph, GraphError, Job, ShelfLife, nearest
-
-RUN_ID = "run_id"
+from collection_pipeline.engine.runs.launches import RUN_ID
 
 RUNS = dg.DynamicPartitionsDefinition(name=RUN_ID)
 """Every asset is partitioned by run_id; the schedule and `collect` add keys, and so may a person in the UI."""

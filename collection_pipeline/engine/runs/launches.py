@@ -27,6 +27,9 @@ PROCESS = "collection/process"
 
 PARTITION = "dagster/partition"
 
+RUN_ID = "run_id"
+"""Name of the dynamic partitions: one key for each run."""
+
 LIVE = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -41,10 +44,22 @@ def is_automatic(run: dg.DagsterRun) -> bool:
     return REQUESTED_BY in run.tags and run.parent_run_id is None
 
 
+_SAME_START_S = 0.005
+"""Half a tick of the kernel's clock: starts that differ by less are the same."""
+
+
 @cache
 def this_process() -> tuple[str, int, float]:
-    """Host, pid and start time (seconds since the epoch) of this process: a pid alone is used again by others."""
-    return socket.gethostname(), os.getpid(), psutil.Process().create_time()
+    """Host, pid and start of this process, as `Holder` has them: a pid alone is used again by others."""
+    return socket.gethostname(), os.getpid(), _started(os.getpid())
+
+
+def _started(pid: int) -> float:
+    """When a process was started, in seconds since the host booted: setting the clock does not change it.
+
+    psutil adds the boot time, which moves with the clock, to what the kernel says. Raises `psutil.NoSuchProcess`.
+    """
+    return psutil.Process(pid).create_time() - psutil.boot_time()
 
 
 def process_tag() -> str:
@@ -53,12 +68,13 @@ def process_tag() -> str:
     return f"{host}:{pid}:{started}"
 
 
-def process_is_gone(host: str, pid: int, started: float) -> bool:
-    """Whether a process of this host has ended. False for other hosts: nothing can be said from here."""
-    if host != socket.gethostname():
+def process_is_gone(host: str, pid: int | None, started: float | None) -> bool:
+    """Whether a process of this host has ended. False where none is (see `Holder`), and for other hosts: nothing can be
+    said from here."""
+    if pid is None or started is None or host != socket.gethostname():
         return False
     try:
-        return abs(psutil.Process(pid).create_time() - started) > 1.0
+        return abs(_started(pid) - started) > _SAME_START_S
     except psutil.NoSuchProcess:
         return True
 
@@ -76,13 +92,24 @@ def is_over(instance: dg.DagsterInstance, holder: Holder, live: Container[str] =
     return run is not None and run.is_finished
 
 
-def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[PlannedRun]]:
-    """The Dagster runs that are not over, by the run_id they work for. One query, however many runs there were.
+def is_out_of_sight(instance: dg.DagsterInstance, holder: Holder) -> bool:
+    """Whether nothing can be known about a holder: this instance does not know its Dagster run (it is another one's, or
+    was deleted), and it has no process on this host."""
+    has_process_here = holder.pid is not None and holder.host == socket.gethostname()
+    return not has_process_here and instance.get_run_by_id(holder.dagster_run_id) is None
 
+
+def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[PlannedRun]]:
+    """The Dagster runs that are not over, by the run_id they work for.
+
+    One query, and one more for each live run without a selection until its plan is known.
     A run whose executing process died without a launcher to notice is reported to Dagster as failed and left out.
     """
     planned: dict[str, list[PlannedRun]] = {}
-    for run in instance.get_runs(dg.RunsFilter(statuses=LIVE)):
+    live = instance.get_runs(dg.RunsFilter(statuses=LIVE))
+    for over in _plans.keys() - {run.run_id for run in live}:
+        _plans.pop(over, None)
+    for run in live:
         if run.tags.get(PARTITION) is None or _abandoned(instance, run):
             continue
         jobs = _assets_of(instance, run) & graph.jobs.keys()
@@ -95,9 +122,19 @@ def _assets_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> frozenset[st
     """The assets that a Dagster run is to materialize: as selected, else as Dagster noted when it was created."""
     if run.asset_selection is not None:
         return frozenset(key.to_user_string() for key in run.asset_selection)
+    if run.run_id in _plans:
+        return _plans[run.run_id]
     noted = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
     keys = (entry.get_dagster_event().asset_key for entry in noted)
-    return frozenset(key.to_user_string() for key in keys if key is not None)
+    plan = frozenset(key.to_user_string() for key in keys if key is not None)
+    # Dagster creates the run before it notes the plan, asset by asset.
+    if run.status is not dg.DagsterRunStatus.NOT_STARTED:
+        _plans[run.run_id] = plan
+    return plan
+
+
+_plans: dict[str, frozenset[str]] = {}
+"""What live Dagster runs are to materialize, by their ids. A plan never changes, and every look needs it."""
 
 
 def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

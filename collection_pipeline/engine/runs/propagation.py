@@ -12,7 +12,7 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.lateness import late_jobs
 from collection_pipeline.engine.planning.planner import Plan
-from collection_pipeline.engine.runs.launches import REQUESTED_BY, live_runs
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
 from collection_pipeline.engine.runs.progress import advance, release_abandoned
 from collection_pipeline.engine.store import OpenRun
 from collection_pipeline.engine.store.runs import graph_hash
@@ -26,6 +26,9 @@ MAX_START_FAILURES = 3
 
 FIRST_BACKOFF = timedelta(seconds=5)
 """Pause after the first Dagster run that never started its job; doubled for each further one."""
+
+START_GRACE = timedelta(seconds=10)
+"""How long who opened a run has to create its Dagster run: the schedule and `collect run` open it first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +79,21 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
         if run.graph_hash != today:
             collection.store.adopt_graph(run.run_id, collection.graph)
         explanation = advance(collection, instance, run.run_id, planned)
-        request = _request(instance, collection, run.run_id, explanation.plan)
+        is_about_to_start = collection.now() < run.opened_at + START_GRACE and _is_untouched(explanation.plan)
+        request = None if is_about_to_start else _request(instance, collection, run.run_id, explanation.plan)
         if request is not None:
             requests.append(request)
-        # What waits for its next try becomes due by the clock alone.
+        # What waits for its next try, or for whoever opened the run, becomes due by the clock alone.
         revision = -1 if explanation.plan.requests else run.revision
         waiting = not explanation.plan.settled
         seen[run.run_id] = Look(revision, planned, late, waiting, tick_text(explanation))
     looks = [seen[run.run_id] for run in open_runs]
     return Tick(requests, any(look.waiting for look in looks), " | ".join(look.text for look in looks))
+
+
+def _is_untouched(plan: Plan) -> bool:
+    """Whether no job of the run was attempted, nor is any under way."""
+    return all(each.state.status == "pending" and not each.state.in_flight for each in plan.decisions.values())
 
 
 def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, plan: Plan) -> dg.RunRequest | None:
@@ -111,6 +120,8 @@ def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, 
             return None
         collection.store.count_start_failure(run_id, lead)
         failures += 1
+    # Dagster may never have heard of a run that the store knows, and one unknown key loses all requests of a tick.
+    instance.add_dynamic_partitions(RUN_ID, [run_id])
     return dg.RunRequest(
         run_key=_key(run_id, lead, counts.attempts, failures),
         partition_key=run_id,

@@ -89,7 +89,7 @@ class HeldError(StoreError):
 
 
 class Attempts(StorePart):
-    """Claiming a job, failing it, and clearing up after those who cannot any more."""
+    """Claiming a job, failing it, keeping it for another try, and clearing up after those who cannot any more."""
 
     def claim(
         self,
@@ -152,6 +152,12 @@ class Attempts(StorePart):
     def fail(self, attempt: Attempt, reason: str, kind: str, now: datetime) -> bool:
         """End the attempt as failed, for `reason`, with `kind` as the word for it. False: it no longer held the job."""
         return self._fail(attempt.run_id, attempt.job_id, holds(attempt), reason=reason, kind=kind, now=now)
+
+    def await_retry(self, attempt: Attempt) -> None:
+        """Note that the attempt is between two tries: its process may go, and only its Dagster run ends it."""
+        between = jobs.update().where(_is_job(attempt.run_id, attempt.job_id), holds(attempt))
+        with self.database.write() as connection:
+            connection.execute(between.values(pid=None, process_started_at=None))
 
     def running(self, run_id: str | None = None) -> list[RunningJob]:
         """All running jobs, of one run or of all; an index of just those."""

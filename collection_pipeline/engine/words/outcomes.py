@@ -25,6 +25,11 @@ def failed_text(run_id: str, job_id: str, reason: str) -> str:
     return f"{job_id} of {run_id} failed: {reason}\n{PAID_FOR_KEPT}\nType: collect rerun {job_id} {run_id}"
 
 
+def held_text(run_id: str, job_id: str, held: str) -> str:
+    """What a person is told when nothing can be known about who holds the job; `held` says who it is."""
+    return f"{held}\nThis Dagster does not know it. If it is gone, type: collect rerun {job_id} {run_id} --take-over"
+
+
 def rejection_reason(outcomes: Sequence[CheckOutcome]) -> str:
     """Why a version is not usable, in one line; empty when it is."""
     return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
