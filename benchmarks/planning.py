@@ -10,7 +10,8 @@ from benchmarks.measuring import Figure, seconds
 from benchmarks.workload import NOW
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Graph, Job
-from collection_pipeline.engine.planning.planner import Artifact, JobState, RunState, plan
+from collection_pipeline.engine.planning.planner import plan
+from collection_pipeline.engine.planning.state import Artifact, JobState, RunState
 
 JOBS = 500
 
