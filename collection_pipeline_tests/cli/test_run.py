@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -116,6 +117,25 @@ def test_a_day_without_details_degrades_and_its_repair_makes_it_whole(collected:
     assert [jobs[job]["status"] for job in JOBS] == ["done"] * 4
     assert (jobs["daily_report"]["version"], jobs["daily_report"]["degraded"]) == (2, False)
     assert repaired.json["as_of"] == "2026-11-30T00:00:00+00:00"
+
+
+def test_a_job_whose_holder_nobody_can_see_is_taken_over_when_somebody_says_so(
+    collected: Collected, tmp_path: Path
+) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    elsewhere = replace(crafted.ALIVE, host="another host")
+    with Store.open(desk.database_url) as store:
+        crafted.start(store, "search_results", holder=elsewhere)
+
+    refused = desk.collect("rerun", "search_results", "2026-11-29")
+    assert refused.code == 1
+    assert f"already running: {elsewhere} holds it" in refused.err
+    assert "collect rerun search_results 2026-11-29 --take-over" in refused.err
+
+    taken = desk.collect("rerun", "search_results", "2026-11-29", "--take-over", "--json")
+    assert taken.code == 0, taken.err
+    assert f"Took search_results from {elsewhere}, which held it since 2026-11-29 06:00:00 UTC." in taken.err
+    assert {job["status"] for job in taken.json["jobs"]} == {"done"}
 
 
 def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_for_twice(desk: Desk) -> None:
