@@ -189,3 +189,4 @@ def _no_source(moment: datetime) -> AbstractContextManager[Source]:
 def _send(script: Script, store: Store, transitions: Sequence[Transition]) -> None:
     for transition in transitions:
         script.alert(transition.title)
+        store.mark_delivered(transition)
