@@ -183,8 +183,3 @@ def frame(dataset: Dataset, values: Mapping[str, Iterable[Any]]) -> pd.DataFrame
         {column.name: pd.Series(values[column.name], dtype=DTYPES[column.kind]) for column in dataset.columns},
         columns=[column.name for column in dataset.columns],
     )
-
-
-def empty(dataset: Dataset) -> pd.DataFrame:
-    """No rows, with the data set's columns and types."""
-    return frame(dataset, {column.name: [] for column in dataset.columns})

@@ -263,7 +263,7 @@ def test_without_a_deadline_no_upstream_is_ever_late() -> None:
 
 def test_a_deadline_is_the_first_after_the_run_was_opened_in_its_own_time_zone() -> None:
     from collection_pipeline.engine.planning.graph import Deadline
-    from collection_pipeline.engine.planning.planner import deadline_of
+    from collection_pipeline.engine.planning.lateness import deadline_of
 
     berlin = job("b", deadline=Deadline("0 9 * * *", "Europe/Berlin"))
     assert deadline_of(berlin, datetime(2026, 3, 28, 7, 59, tzinfo=UTC)) == datetime(2026, 3, 28, 8, tzinfo=UTC)

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
 from collection_pipeline.engine.datasets import DTYPES, Column, Dataset
-from collection_pipeline.steps.frames import MAX_DEPTH, Rows, canonical_json, empty
+from collection_pipeline.steps.frames import MAX_DEPTH, Rows, canonical_json
 
 EXAMPLE = Dataset(
     "example",
@@ -35,16 +34,6 @@ def deep(levels: int) -> Any:
     for _ in range(levels):
         value = [value]
     return value
-
-
-@pytest.mark.parametrize("dataset", [SEARCH_RESULTS, DETAIL_PAGES, NEWS_MENTIONS, DAILY_REPORT])
-def test_an_empty_frame_has_the_data_sets_columns_and_types(dataset: Dataset) -> None:
-    frame = empty(dataset)
-    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
-        column.name: DTYPES[column.kind] for column in dataset.columns
-    }
-    assert set(dataset.key) <= set(frame.columns)
-    assert {column.name for column in dataset.columns if column.volatile} == {"request_id", "fetched_at"}
 
 
 @pytest.mark.parametrize(

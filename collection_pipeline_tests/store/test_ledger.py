@@ -11,7 +11,6 @@ import pytest
 from collection_pipeline.engine.store import Attempt, Credits, UnknownRunError
 from collection_pipeline.sources.contract import (
     ApiRequest,
-    MalformedResponseError,
     NotFoundError,
     SourceError,
     TransientSourceError,
@@ -70,25 +69,6 @@ def test_every_exchange_can_be_looked_up(world: World, attempt: Attempt) -> None
     assert rows == [
         ("search", 1, 1, "transient", None, 503, 0, "cut \ufffd off ?", '{"page": 1, "q": "a"}'),
         ("search", 1, 1, "ok", "req-1", 200, 2, None, '{"page": 1, "q": "a"}'),
-    ]
-
-
-def test_what_has_no_answer_says_why_last(world: World, attempt: Attempt) -> None:
-    requests = asked("gone", "broken", "fine", "never sent")
-    world.store.record(
-        attempt,
-        [
-            unanswered(world, requests[0], NotFoundError("no such place")),
-            unanswered(world, requests[1], TransientSourceError("busy"), 1),
-            unanswered(world, requests[1], MalformedResponseError("no JSON"), 2),
-            unanswered(world, requests[2], TransientSourceError("busy")),
-            answered(world, requests[2]),
-        ],
-    )
-    assert [(each.request, each.kind, each.message) for each in world.store.unanswered(attempt, requests)] == [
-        (requests[0], "not_found", "no such place"),
-        (requests[1], "malformed", "no JSON"),
-        (requests[3], "not_sent", "It was not sent."),
     ]
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from collection_pipeline.engine.planning.graph import Graph
-from collection_pipeline.engine.planning.planner import Decision, Inputs, RunState, plan
+from collection_pipeline.engine.planning.planner import Decision, plan
+from collection_pipeline.engine.planning.state import Inputs, RunState
 
 
 class NotReadyError(Exception):

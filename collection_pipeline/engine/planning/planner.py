@@ -13,26 +13,8 @@ from typing import Literal, NamedTuple
 
 from collection_pipeline.engine.planning.edges import Edge, Policy
 from collection_pipeline.engine.planning.graph import Graph, Job
-from collection_pipeline.engine.planning.lateness import deadline_of, is_late
+from collection_pipeline.engine.planning.lateness import is_late
 from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState, Status
-
-__all__ = [
-    "Artifact",
-    "Decision",
-    "EdgeDecision",
-    "Inputs",
-    "JobState",
-    "Outlook",
-    "Plan",
-    "Readiness",
-    "Resolution",
-    "RunState",
-    "Status",
-    "deadline_of",
-    "is_late",
-    "plan",
-    "resolve",
-]
 
 Outlook = Literal["delivering", "blocked", "unavailable", "settled"]
 """What a job promises its consumers: a result to come; none until somebody repairs what blocks it; none by itself, as

@@ -14,7 +14,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Column, Dataset, Kind
-from collection_pipeline.engine.planning.planner import Artifact
+from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store.database import BUSY_TIMEOUT_S, CONNECT_TIMEOUT_S, Database
 from collection_pipeline.engine.store.frames import ARROW, schema_of, to_frame
 from collection_pipeline.engine.store.tables import of_version, rows_of

@@ -21,7 +21,7 @@ from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
 from collection_pipeline.engine.store.schema import artifacts, jobs, requests
 from collection_pipeline.sources import contract
-from collection_pipeline.sources.contract import Answer, ApiRequest, Unanswered
+from collection_pipeline.sources.contract import Answer, ApiRequest
 
 OK = "ok"
 
@@ -90,19 +90,6 @@ class Ledger(StorePart):
                 request = ApiRequest(row.endpoint, json.loads(row.params))
                 received = row.started_at + timedelta(milliseconds=row.elapsed_ms)
                 yield Answer(request, row.request_id or "", received, bytes(row.response))
-
-    def unanswered(self, attempt: Attempt, asked: Iterable[ApiRequest]) -> Iterator[Unanswered]:
-        """Those of these requests that this attempt got no answer to, each with its last error, in their order."""
-        errors = _of_generations(attempt) & (requests.c.kind != OK) & (requests.c.attempt == attempt.number)
-        for chunk in _chunks(asked):
-            answered = self._found(_answered(attempt), (), [request.fingerprint for request in chunk])
-            missing = [request for request in chunk if request.fingerprint not in answered]
-            lost = [request.fingerprint for request in missing]
-            found = self._found(errors, (requests.c.kind, requests.c.error), lost)
-            for request in missing:
-                row = found.get(request.fingerprint)
-                kind, message = (row.kind, row.error or "") if row is not None else ("not_sent", "It was not sent.")
-                yield Unanswered(request, kind, message)
 
     def adopt_answers(self, attempt: Attempt) -> Attempt:
         """The attempt, allowed to reuse also the answers that made the newest version.

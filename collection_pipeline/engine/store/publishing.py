@@ -58,8 +58,6 @@ class Published:
     row_count: int
     checks: tuple[CheckOutcome, ...]
     manifest: Manifest
-    reopened_runs: tuple[str, ...] = ()
-    """Later runs, settled before, that may have waited for just this as a fallback."""
 
 
 class Publishing(StorePart):
@@ -107,7 +105,7 @@ class Publishing(StorePart):
             input_ids = _input_ids(connection, attempt)
             reopened = _lock_runs(connection, attempt, artifact, usable=usable)
             check_held(connection, attempt)
-            published = Published(artifact, usable, staged.row_count, checks, entry, reopened)
+            published = Published(artifact, usable, staged.row_count, checks, entry)
             _insert_artifact(connection, attempt, dataset, published, input_ids, now=now)
             _end_attempt(connection, attempt, checks, now)
             touch(connection, [attempt.run_id, *reopened])

@@ -28,7 +28,6 @@ class InputView:
     policy: str
     on_rerun: str
     artifact: Artifact | None
-    superseded: bool
     retracted: bool
 
 
@@ -70,7 +69,6 @@ class JobView:
     error_kind: str | None
     attempted: Inputs | None
     holder: Holder | None
-    start_failures: int
     removed: bool
     credits: Credits
     current: ArtifactView | None
@@ -168,7 +166,7 @@ def _artifacts(connection: sa.Connection, run_id: str) -> tuple[dict[str, Artifa
 def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[InputView]]:
     columns = [column for column in ARTIFACT_COLUMNS if column is not artifacts.c.artifact_id]
     query = (
-        sa.select(artifact_inputs, *columns, artifacts.c.is_current, artifacts.c.retracted_at)
+        sa.select(artifact_inputs, *columns, artifacts.c.retracted_at)
         .outerjoin(artifacts, artifacts.c.artifact_id == artifact_inputs.c.input_artifact_id)
         .where(artifact_inputs.c.artifact_id.in_(of))
         .order_by(artifact_inputs.c.artifact_id, artifact_inputs.c.upstream)
@@ -177,8 +175,7 @@ def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[Inp
     for row in connection.execute(query):
         is_there, is_retracted = row.input_artifact_id is not None, row.retracted_at is not None
         artifact = artifact_of(row) if is_there else None
-        superseded = is_there and not row.is_current and not is_retracted
-        view = InputView(row.upstream, row.policy, row.on_rerun, artifact, superseded, is_retracted)
+        view = InputView(row.upstream, row.policy, row.on_rerun, artifact, is_retracted)
         views.setdefault(row.artifact_id, []).append(view)
     return views
 
@@ -215,7 +212,6 @@ def _job_view(row: sa.Row[Any], current: ArtifactView | None, latest: ArtifactVi
         row.error_kind,
         inputs_from_json(row.attempted),
         None if row.dagster_run_id is None else holder_of(row),
-        row.start_failures,
         row.removed,
         Credits(row.credits_charged, row.credits_reused, row.credits_possibly_billed),
         current,
