@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
     from collection_pipeline.engine.planning.planner import Decision
     from collection_pipeline.engine.runs.standing import Standing
-    from collection_pipeline.engine.store import ArtifactView, Episode
+    from collection_pipeline.engine.store import ArtifactView, Transition
     from collection_pipeline.engine.words.explain import Explanation
 
 HEAD = ("job", "status", "version", "as of", "time", "reason")
@@ -32,7 +32,7 @@ class StateTable:
 
     found: Standing
     max_credits: int | None
-    undelivered: Sequence[Episode] = ()
+    undelivered: Sequence[Transition] = ()
 
     @property
     def exit_code(self) -> int:
@@ -84,7 +84,7 @@ class StateTable:
     def footer(self) -> list[str]:
         """Credits, alerts that did not go out, reports, and what to type next."""
         lines = [self._credits()]
-        lines += [f"Alert not delivered: {each.text} ({each.delivery_error})" for each in self.undelivered]
+        lines += [f"Alert not delivered: {each.text} ({each.problem})" for each in self.undelivered]
         lines += [_files(job.job_id, job.current) for job in self.found.view.jobs if job.current and job.current.files]
         commands = dict.fromkeys(filter(None, map(self.found.explanation.next_command, self._plan)))
         return lines + [f"Type: {command}" for command in commands]
@@ -198,5 +198,5 @@ def look(collection: Collection, run_id: str) -> StateTable:
     """Look at a run without Dagster: read only, deciding on the graph that `collection` has."""
     from collection_pipeline.engine.runs.standing import standing
 
-    undelivered = [each for each in collection.store.open_episodes().values() if each.delivery_error is not None]
+    undelivered = collection.store.undelivered(collection.now())
     return StateTable(standing(collection, run_id), collection.max_credits, undelivered)

@@ -12,7 +12,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from collection_pipeline.engine.checks import AnyVolume, Check, Coverage
+from collection_pipeline.engine.checks import AnyVolume, Check, Coverage, Volume
 from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_of
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
 from collection_pipeline.engine.planning.edges import Edge
@@ -159,3 +159,35 @@ def test_too_little_coverage_is_tried_again_and_buys_only_the_rest(world: InProc
     assert [sorted(asked) for asked in source.asked] == [["a", "b", "c", "d"], ["c", "d"]]
     assert world.rows("search_results", RUN, 1) == 4
     assert world.view(RUN).credits.charged == 4
+
+
+def test_a_soft_check_alerts_once_and_is_over_when_a_later_artifact_passes(world: InProcess) -> None:
+    tuesday, wednesday = "2026-03-03", "2026-03-04"
+    few = {RUN, tuesday}
+
+    def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
+        return rows(["0x1"] if job.run_id in few else ["0x1", "0x2"], 1, job.run_id), Losses()
+
+    def search_results(job: JobContext) -> Any:
+        """Fewer rows than wished for, at first."""
+        return body(job)
+
+    soft = Volume(min_rows=2, min_share=None, rows_severity="soft")
+    world = world.changed(collection_asset(dataset=SEARCH, checks=[soft])(search_results))
+    for run_id in (RUN, tuesday):
+        assert world.launch(run_id, "search_results").success
+    assert world.script.alerts() == ["Alert: check:search_results:volume"]
+    (episode,) = world.store.open_episodes().values()
+    assert episode.text == (
+        f"search_results of {RUN} is published with a warning: check volume: 1 rows, at least 2 expected"
+    )
+    world.launch(wednesday, "search_results")
+    assert world.script.alerts()[1:] == ["Over: check:search_results:volume"]
+
+
+def test_a_report_on_older_data_does_not_alert_beside_the_failure_that_made_it_so(world: InProcess) -> None:
+    world.morning(RUN)
+    world.tell("detail_pages", "2026-03-03", then="fail")
+    world.morning("2026-03-03")
+    assert world.checks("daily_report", "2026-03-03")["degraded_inputs"].passed is False
+    assert world.script.alerts() == ["Alert: failed:detail_pages", "Alert: skipped:news_mentions"]

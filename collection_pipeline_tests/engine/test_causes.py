@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collection_pipeline.engine.planning.causes import RootCause, healed, root_causes, roots
+from collection_pipeline.engine.planning import causes
+from collection_pipeline.engine.planning.causes import RootCause, Warnings, roots
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.planning.planner import Plan, plan
 from collection_pipeline.engine.planning.state import Artifact, JobState
@@ -27,6 +28,14 @@ SKIPPED = state("skipped", attempted={"detail_pages": None})
 
 def decided(late: bool = False, *fallbacks: Artifact, **jobs: JobState) -> Plan:
     return plan(collection_graph(), run_state(jobs, *fallbacks), AFTER_NINE if late else BEFORE_NINE)
+
+
+def root_causes(found: Plan, warnings: Warnings | None = None) -> tuple[RootCause, ...]:
+    return causes.root_causes(found, warnings or {})
+
+
+def healed(found: Plan, key: str, warnings: Warnings | None = None) -> bool:
+    return causes.healed(found, key, warnings or {})
 
 
 def only(found: tuple[RootCause, ...]) -> RootCause:
@@ -137,3 +146,18 @@ def test_many_diamonds_are_walked_once() -> None:
         layers += [job(f"{side}{layer}", *(edge(up) for up in above)) for side in "ab"]
     found = plan(Graph.build(layers), run_state({"root": failed()}), BEFORE_NINE)
     assert roots(found, "b59") == ("root",)
+
+
+def test_a_soft_check_is_a_cause_of_its_own_until_an_artifact_passes_it() -> None:
+    found = decided(search_results=done("search_results"))
+    warnings = {"search_results": ["coverage"]}
+    cause = only(root_causes(found, warnings))
+    assert (cause.kind, cause.job_id, cause.key) == ("check", "search_results", "check:search_results:coverage")
+    assert not healed(found, cause.key, warnings)
+    assert healed(found, cause.key)
+    assert healed(found, "check:gone:coverage")
+
+
+def test_a_soft_check_does_not_heal_before_there_is_another_artifact() -> None:
+    assert not healed(decided(search_results=failed()), "check:search_results:coverage")
+    assert not healed(decided(), "check:search_results:coverage")

@@ -243,7 +243,7 @@ def test_the_tick_text_says_in_one_line_what_starts_and_what_keeps_the_rest() ->
 
 def test_an_alert_says_what_happened_what_it_did_to_whom_and_what_to_type() -> None:
     words = explained(SEARCH_FAILED, YESTERDAY)
-    (cause,) = root_causes(words.plan)
+    (cause,) = root_causes(words.plan, {})
     assert cause_text(words, cause) == (
         "search_results of 2026-11-29 failed at 06:12 (out of credits). detail_pages is blocked;"
         f" news_mentions is blocked; daily_report uses {YESTERDAYS_DETAILS}; daily_report runs without news_mentions."
@@ -253,7 +253,7 @@ def test_an_alert_says_what_happened_what_it_did_to_whom_and_what_to_type() -> N
 
 def test_an_alert_about_lateness_names_what_is_running() -> None:
     words = explained({"search_results": RUNNING}, YESTERDAY, now=AFTER_NINE)
-    (cause,) = root_causes(words.plan)
+    (cause,) = root_causes(words.plan, {})
     assert cause_text(words, cause).startswith(
         "search_results of 2026-11-29 late: running since 06:05 in Dagster run 0a1b2c3d. daily_report uses"
     )

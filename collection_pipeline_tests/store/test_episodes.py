@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from collection_pipeline_tests.store.world import World
@@ -73,3 +75,51 @@ def test_a_failing_channel_is_visible(three_days: World) -> None:
     three_days.store.mark_delivered(opened)
     episode = three_days.store.open_episodes()[KEY]
     assert (episode.delivered, episode.delivery_error) == (True, None)
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_an_announcement_that_a_killed_process_never_sent_is_given_to_one_other_after_a_minute(
+    three_days: World,
+) -> None:
+    store, now = three_days.store, three_days.now
+    [opened] = store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)
+    assert (store.take_overdue(now), store.undelivered(now)) == ([], []), "it may be on its way"
+
+    later = now + MINUTE
+    [shown] = store.undelivered(later)
+    assert (shown.text, shown.problem) == ("details failed", "the process that was to send it ended")
+    [again] = store.take_overdue(later)
+    assert (again.title, again.text, again.change) == (opened.title, opened.text, "opened")
+    assert store.take_overdue(later) == [], "once in a minute"
+    assert [each.key for each in store.take_overdue(later + MINUTE)] == [KEY], "and again until it got out"
+    store.mark_delivered(again)
+    assert (store.take_overdue(later + 2 * MINUTE), store.undelivered(later + 2 * MINUTE)) == ([], [])
+
+
+def test_the_end_of_an_episode_is_announced_until_it_gets_out_too(three_days: World) -> None:
+    store, now = three_days.store, three_days.now
+    [opened] = store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)
+    store.mark_delivered(opened)
+    [healed] = store.episode_transitions(SECOND, {}, [KEY], now)
+    store.mark_undelivered(healed, "a channel refused it.")
+
+    [shown] = store.undelivered(now)
+    assert (shown.title, shown.text, shown.problem) == (f"Over: {KEY}", healed.text, "a channel refused it.")
+    assert [each.title for each in store.take_overdue(now + MINUTE)] == [f"Over: {KEY}"]
+
+
+def test_news_of_the_beginning_that_arrives_late_does_not_count_for_the_end(three_days: World) -> None:
+    store, now = three_days.store, three_days.now
+    [opened] = store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)
+    store.episode_transitions(SECOND, {}, [KEY], now)
+    store.mark_delivered(opened)
+    assert [each.change for each in store.take_overdue(now + MINUTE)] == ["healed"]
+
+
+def test_the_end_of_a_warning_names_its_check(three_days: World) -> None:
+    store, now = three_days.store, three_days.now
+    store.episode_transitions(FIRST, {"check:details:coverage": "9 of 10"}, [], now)
+    [healed] = store.episode_transitions(SECOND, {}, ["check:details:coverage"], now)
+    assert healed.text.startswith("details of 2026-11-28 passes coverage. It was warned about in 1 run, first in 2026-")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from collection_pipeline.engine.planning.planner import Decision, EdgeDecision, Plan
 
-CauseKind = Literal["failed", "late", "skipped"]
+CauseKind = Literal["failed", "late", "skipped", "check"]
+
+Warnings = Mapping[str, Collection[str]]
+"""By job_id, the soft checks that its current artifact does not pass, but for those that repeat another cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,7 @@ class RootCause:
 
     `key` names its episode. `continues` are the episodes it belongs to if one of them is open: late that turns into
     failed, or lateness that moves on from search to details and news, is the same trouble and does not page twice.
+    `check` is the soft check that the current artifact does not pass, for the kind of that name.
     """
 
     kind: CauseKind
@@ -24,6 +28,7 @@ class RootCause:
     key: str
     behind: tuple[str, ...] = ()
     continues: frozenset[str] = frozenset()
+    check: str = ""
 
     def episode(self, open_keys: Collection[str]) -> str:
         """The key to file this cause under, given the episodes that are open."""
@@ -35,8 +40,8 @@ def roots(plan: Plan, job_id: str) -> tuple[str, ...]:
     return tuple(_ends(plan, [edge.edge.upstream for edge in _holding(plan.decisions[job_id])]))
 
 
-def root_causes(plan: Plan) -> tuple[RootCause, ...]:
-    """What to alert about, upstreams first: failed jobs, skipped jobs, and what makes deadlines pass."""
+def root_causes(plan: Plan, warnings: Warnings) -> tuple[RootCause, ...]:
+    """What to alert about, upstreams first: failed and skipped jobs, soft checks, and what makes deadlines pass."""
     decisions = plan.decisions.values()
     behind: dict[str, list[str]] = {}
     for decision in decisions:
@@ -52,13 +57,20 @@ def root_causes(plan: Plan) -> tuple[RootCause, ...]:
             causes.append(RootCause("failed", job_id, f"failed:{job_id}", held_up, late))
         elif decision.status == "skipped":
             causes.append(RootCause("skipped", job_id, f"skipped:{job_id}"))
+        warned = warnings.get(job_id, ())
+        causes += [RootCause("check", job_id, f"check:{job_id}:{name}", check=name) for name in warned]
     return (*causes, *_late_causes(plan))
 
 
-def healed(plan: Plan, key: str) -> bool:
-    """Whether the episode is over: its job has delivered, or is no longer in the graph."""
-    decision = plan.decisions.get(key.partition(":")[2])
-    return decision is None or decision.outlook == "settled"
+def healed(plan: Plan, key: str, warnings: Warnings) -> bool:
+    """Whether the episode is over: its job has delivered (and passes the check), or is no longer in the graph."""
+    kind, job_id, *check = key.split(":")
+    decision = plan.decisions.get(job_id)
+    if decision is None:
+        return True
+    if kind == "check":
+        return decision.state.current is not None and check[0] not in warnings.get(job_id, ())
+    return decision.outlook == "settled"
 
 
 def _late_causes(plan: Plan) -> list[RootCause]:

@@ -43,13 +43,23 @@ def _show(collection: Collection, instance: dg.DagsterInstance, found: Standing)
 
 def _alert(collection: Collection, explanation: Explanation) -> None:
     """Announce the episodes that this state of the run opens or heals, each once."""
-    store = collection.store
+    store, warnings = collection.store, explanation.facts.warnings
     open_keys = list(store.open_episodes())
-    bad = {cause.episode(open_keys): cause_text(explanation, cause) for cause in root_causes(explanation.plan)}
-    good = [key for key in open_keys if key not in bad and healed(explanation.plan, key)]
+    bad = {
+        cause.episode(open_keys): cause_text(explanation, cause) for cause in root_causes(explanation.plan, warnings)
+    }
+    good = [key for key in open_keys if key not in bad and healed(explanation.plan, key, warnings)]
     transitions = store.episode_transitions(explanation.run.run_id, bad, good, collection.now())
     if transitions:
         collection.alert(transitions)
+    announce_again(collection)
+
+
+def announce_again(collection: Collection) -> None:
+    """Announce what was to be announced and did not get out: a channel was down, or the process ended before."""
+    overdue = collection.store.take_overdue(collection.now())
+    if overdue:
+        collection.alert(overdue)
 
 
 def take_graph(collection: Collection, run_id: str, *, even_if_settled: bool = False) -> None:

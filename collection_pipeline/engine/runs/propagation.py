@@ -13,7 +13,7 @@ from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.lateness import late_jobs
 from collection_pipeline.engine.planning.planner import Plan
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
-from collection_pipeline.engine.runs.progress import advance, release_abandoned
+from collection_pipeline.engine.runs.progress import advance, announce_again, release_abandoned
 from collection_pipeline.engine.store import OpenRun
 from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.words.outcomes import never_started_reason
@@ -61,6 +61,7 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
     `seen` are the last looks of this tick, by run_id; a run that has not changed since is not decided again. What other
     runs offer it as a fallback meanwhile is seen by the next tick.
     """
+    announce_again(collection)  # also when no run is open: the last message may be about the last run
     open_runs = collection.store.open_runs()
     live = live_runs(instance, collection.graph)
     if not open_runs:

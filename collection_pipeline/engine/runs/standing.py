@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collection_pipeline.engine.checks import COVERAGE
+from collection_pipeline.engine.checks import COVERAGE, DEGRADED_INPUTS, OMITTED_INPUTS
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
 from collection_pipeline.engine.planning.lateness import late_jobs
@@ -51,8 +51,23 @@ def _facts(job: JobView) -> JobFacts:
     inputs = () if job.current is None else job.current.inputs
     retracted = tuple(each.upstream for each in inputs if each.retracted)
     return JobFacts(
-        job.reason, job.started_at, job.finished_at, job.dagster_run_id, retracted, repairable=_lacks_answers(job)
+        job.reason,
+        job.started_at,
+        job.finished_at,
+        job.dagster_run_id,
+        retracted,
+        repairable=_lacks_answers(job),
+        warnings=_warnings(job),
     )
+
+
+def _warnings(job: JobView) -> dict[str, str]:
+    """Without the words about inputs: whatever failed, is late or skipped upstream alerts already."""
+    checks = () if job.current is None else job.current.checks
+    said_upstream = (DEGRADED_INPUTS.name, OMITTED_INPUTS.name)
+    return {
+        each["name"]: each["description"] for each in checks if not each["passed"] and each["name"] not in said_upstream
+    }
 
 
 def _lacks_answers(job: JobView) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -13,6 +13,11 @@ from collection_pipeline.engine.store.database import EPISODES, advisory_lock
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
 from collection_pipeline.engine.store.schema import alerts
+
+RETRY_AFTER = timedelta(minutes=1)
+"""An announcement that did not get out is tried again after this, by whoever looks next."""
+
+ENDED = "the process that was to send it ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,17 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """An episode that just opened or healed, to be announced. `text` is the whole message, `title` its subject."""
+    """An episode that opened or healed, to be announced. `text` is the whole message, `title` its subject.
+
+    `problem`: why it did not get out so far.
+    """
 
     episode_id: int
     key: str
     change: Literal["opened", "healed"]
     title: str
     text: str
+    problem: str | None = None
 
 
 class Episodes(StorePart):
@@ -57,7 +66,8 @@ class Episodes(StorePart):
         """Tell what is bad in a run (key → text) and which keys are good again; returns what is to be announced.
 
         A key that is bad already is counted once for each further run. A run before the episode's last one neither
-        counts nor heals: what it says is history. Each transition is returned once, to one caller.
+        counts nor heals: what it says is history. Each transition is returned once, to one caller, who announces it
+        and says so; `take_overdue` has those of whom nobody said so.
         """
         if not bad and not good:
             return []
@@ -80,6 +90,24 @@ class Episodes(StorePart):
             transitions += [_heal(connection, run, row, now) for row in over if not _is_earlier(run, row)]
             return transitions
 
+    def undelivered(self, now: datetime) -> list[Transition]:
+        """The announcements that nobody has seen although there was time, oldest first."""
+        unseen = ~alerts.c.delivered & (alerts.c.delivery_error.is_not(None) | (alerts.c.tried_at <= now - RETRY_AFTER))
+        with self.database.read() as connection:
+            rows = connection.execute(sa.select(alerts).where(unseen).order_by(alerts.c.episode_id))
+            return [_announcement(row) for row in rows]
+
+    def take_overdue(self, now: datetime) -> list[Transition]:
+        """The announcements to be tried again now, oldest first; each is given to one caller, once in a minute."""
+        overdue = ~alerts.c.delivered & (alerts.c.tried_at <= now - RETRY_AFTER)
+        with self.database.read() as connection:
+            if not connection.execute(sa.select(sa.exists().where(overdue))).scalar_one():
+                return []
+        with self.database.write() as connection:
+            advisory_lock(connection, EPISODES)
+            taken = connection.execute(alerts.update().where(overdue).values(tried_at=now).returning(alerts)).all()
+        return [_announcement(row) for row in sorted(taken, key=lambda row: row.episode_id)]
+
     def mark_delivered(self, transition: Transition) -> None:
         """Note that the message went out."""
         self._mark(transition, delivered=True, delivery_error=None)
@@ -90,27 +118,40 @@ class Episodes(StorePart):
 
     def _mark(self, transition: Transition, **values: Any) -> None:
         with self.database.write() as connection:
+            # Unless it healed meanwhile: then the end is still to be announced.
+            healed_at = alerts.c.healed_at
+            is_last = healed_at.is_(None) if transition.change == "opened" else healed_at.is_not(None)
             same = alerts.c.episode_id == transition.episode_id
-            connection.execute(alerts.update().where(same).values(**values))
+            connection.execute(alerts.update().where(same, is_last).values(**values))
 
 
 def _open(connection: sa.Connection, run: sa.Row[Any], key: str, text: str, now: datetime) -> Transition:
-    row = {"key": key, "text": text, "opened_run": run.run_id, "run_count": 1, "opened_at": now, **_last(run)}
-    episode_id = connection.execute(alerts.insert().values(row).returning(alerts.c.episode_id)).scalar_one()
-    return Transition(episode_id, key, "opened", f"Alert: {key}", text)
+    row = {"key": key, "text": text, "opened_run": run.run_id, "run_count": 1, "opened_at": now, "tried_at": now}
+    return _announcement(connection.execute(alerts.insert().values({**row, **_last(run)}).returning(alerts)).one())
 
 
 def _heal(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any], now: datetime) -> Transition:
     healed = alerts.update().where(alerts.c.episode_id == row.episode_id)
-    values = {"healed_at": now, "healed_run": run.run_id, "delivered": False, "delivery_error": None}
-    connection.execute(healed.values(**values))
-    kind, _, job_id = row.key.partition(":")
+    values = {"healed_at": now, "healed_run": run.run_id, "delivered": False, "delivery_error": None, "tried_at": now}
+    return _announcement(connection.execute(healed.values(**values).returning(alerts)).one())
+
+
+def _announcement(row: sa.Row[Any]) -> Transition:
+    """The last thing to be said about an episode."""
+    problem = None if row.delivered else row.delivery_error or ENDED
+    if row.healed_at is None:
+        return Transition(row.episode_id, row.key, "opened", f"Alert: {row.key}", row.text, problem)
+    return Transition(row.episode_id, row.key, "healed", f"Over: {row.key}", _healed_text(row), problem)
+
+
+def _healed_text(row: sa.Row[Any]) -> str:
+    kind, job_id, *check = row.key.split(":")
+    good, bad = (f"passes {check[0]}", "warned about") if kind == "check" else ("has delivered", kind)
     runs_hit = "1 run" if row.run_count == 1 else f"{row.run_count} runs"
-    text = (
-        f"{job_id} of {run.run_id} has delivered. It was {kind} in {runs_hit}, first in {row.opened_run},"
+    return (
+        f"{job_id} of {row.healed_run} {good}. It was {bad} in {runs_hit}, first in {row.opened_run},"
         f" since {row.opened_at:%Y-%m-%d %H:%M} UTC."
     )
-    return Transition(row.episode_id, row.key, "healed", f"Over: {row.key}", text)
 
 
 def _count(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any]) -> None:

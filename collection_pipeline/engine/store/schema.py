@@ -267,6 +267,7 @@ alerts = sa.Table(
     # Of the last announcement, opening or healing.
     sa.Column("delivered", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("delivery_error", sa.Text),
+    sa.Column("tried_at", Instant, nullable=False),
 )
 sa.Index(
     "ix_alerts_open",
@@ -274,4 +275,10 @@ sa.Index(
     unique=True,
     sqlite_where=alerts.c.healed_at.is_(None),
     postgresql_where=alerts.c.healed_at.is_(None),
+)
+sa.Index(
+    "ix_alerts_undelivered",
+    alerts.c.tried_at,
+    sqlite_where=~alerts.c.delivered,
+    postgresql_where=~alerts.c.delivered,
 )

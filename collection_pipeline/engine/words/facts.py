@@ -13,7 +13,8 @@ class JobFacts:
 
     `reason`: why it failed, in one line. `holder`: the Dagster run that made it. `retracted_inputs`: upstreams whose
     artifact it stands on although that was withdrawn since. `repairable`: its newest version failed for want of
-    answers, so that a rerun may keep those it has and buy only what is missing.
+    answers, so that a rerun may keep those it has and buy only what is missing. `warnings`: what the soft checks that
+    its current artifact does not pass say, by their names; what was decided about its inputs is not among them.
     """
 
     reason: str | None = None
@@ -22,6 +23,7 @@ class JobFacts:
     holder: str | None = None
     retracted_inputs: tuple[str, ...] = ()
     repairable: bool = False
+    warnings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Facts:
 
     jobs: Mapping[str, JobFacts] = field(default_factory=dict)
     timezone: tzinfo = UTC
+
+    @property
+    def warnings(self) -> Mapping[str, Mapping[str, str]]:
+        """Each job's warnings, by job_id."""
+        return {job_id: facts.warnings for job_id, facts in self.jobs.items()}
 
     def of(self, job_id: str) -> JobFacts:
         return self.jobs.get(job_id, _NO_FACTS)

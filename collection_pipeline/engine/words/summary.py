@@ -25,6 +25,9 @@ def tick_text(explanation: Explanation) -> str:
 
 def cause_text(explanation: Explanation, cause: RootCause) -> str:
     """The alert about a root cause: what happened, what it did to whom, and what to type."""
+    if cause.kind == "check":
+        said = explanation.facts.of(cause.job_id).warnings[cause.check]
+        return f"{cause.job_id} of {explanation.run.run_id} is published with a warning: check {cause.check}: {said}"
     condition = explanation.condition(cause.job_id)
     what = f"late: {condition}" if cause.kind == "late" else condition
     sentences = [f"{cause.job_id} of {explanation.run.run_id} {what}"]

@@ -1,0 +1,111 @@
+"""Alerts get out, or it is seen that they did not: whatever a channel does, nobody else notices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from apprise.decorators import notify
+
+from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.runs import alerts
+from collection_pipeline.engine.store import Store, Transition
+
+NOW = datetime(2026, 11, 29, 6, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+RUN = RunId.parse("2026-11-29")
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise")
+
+taken: list[tuple[str, str]] = []
+
+
+def takes(body: str, title: str, *_: Any, **__: Any) -> bool:
+    taken.append((title, body))
+    return True
+
+
+def refuses(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def raises(*_: Any, **__: Any) -> bool:
+    raise TimeoutError("https://secret-token.example took too long")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def channels() -> None:
+    """Three services of our own. Apprise loads all of its own first, one of which needs what Python is to drop."""
+    service: Any = notify  # untyped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for send in (takes, refuses, raises):
+            service(on=send.__name__)(send)
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    taken.clear()
+    with Store.open(sqlite_url) as store:
+        store.open_run(RUN, NOW, Graph.build([Job("details")]), NOW)
+        yield store
+
+
+def opened(store: Store) -> list[Transition]:
+    return store.episode_transitions("2026-11-29", {"failed:details": "details failed"}, [], NOW)
+
+
+def problems(store: Store) -> list[str | None]:
+    return [each.problem for each in store.undelivered(LATER)]
+
+
+def test_a_message_that_every_channel_took_is_delivered(store: Store) -> None:
+    alerts.send(store, opened(store), ["takes://"])
+    assert taken == [("Alert: failed:details", "details failed")]
+    assert problems(store) == []
+
+
+def test_without_channels_the_log_is_where_alerts_go(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    alerts.send(store, opened(store), [])
+    assert caplog.messages == ["details failed"]
+    assert problems(store) == [], "nothing to be sent again once a channel is configured"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("refuses://", "a channel refused it."),
+        ("raises://", "a channel refused it."),
+        ("json://127.0.0.1:1/", "a channel refused it."),
+        ("nosuchservice://secret-token", "address 2 of ALERT_URLS is not one that apprise knows."),
+    ],
+)
+def test_a_channel_that_fails_is_named_without_its_address_and_keeps_the_others_from_nothing(
+    store: Store, url: str, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    alerts.send(store, opened(store), ["takes://", url])
+    assert len(taken) == 1
+    assert problems(store) == [problem]
+    said = [each.getMessage() for each in caplog.records if each.name == alerts.log.name]
+    assert not [message for message in said if "secret-token" in message]
+    assert said[-1] == f"The alert failed:details was not delivered: {problem} Check ALERT_URLS."
+
+
+def test_an_apprise_that_raises_does_not_reach_the_job(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> bool:
+        raise RuntimeError("secret-token")
+
+    monkeypatch.setattr("apprise.Apprise.notify", broken)
+    alerts.send(store, opened(store), ["takes://"])
+    assert problems(store) == ["a channel raised RuntimeError."]
+
+
+def test_what_was_refused_gets_out_at_a_later_look(store: Store) -> None:
+    alerts.send(store, opened(store), ["refuses://"])
+    alerts.send(store, store.take_overdue(LATER), ["takes://"])
+    assert taken == [("Alert: failed:details", "details failed")]
+    assert problems(store) == []
