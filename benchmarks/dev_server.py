@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from benchmarks.measuring import ROOT, python
-from collection_pipeline.engine.jobs.asset import RUN_ID
+from collection_pipeline.engine.runs.launches import RUN_ID
 
 LOCATION = "collection_pipeline"
 REPOSITORY = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__"}

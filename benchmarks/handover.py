@@ -20,9 +20,10 @@ import pandas as pd
 from benchmarks.measuring import Figure, interleaved, ratio, workplace
 from collection_pipeline.engine.checks import Volume
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID, RUNS, collection_asset, graph_of
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUNS, collection_asset, graph_of
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part
 from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.runs.launches import RUN_ID
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import Settings
 

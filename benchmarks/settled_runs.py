@@ -21,9 +21,9 @@ from collection_pipeline.cli.opening import of_run
 from collection_pipeline.cli.state_table import look
 from collection_pipeline.definitions import GRAPH
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.jobs.asset import RUN_ID
 from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.runs.launches import RUN_ID
 from collection_pipeline.engine.runs.propagation import propagate
 from collection_pipeline.engine.runs.sensing import watch
 from collection_pipeline.engine.store.database import Database

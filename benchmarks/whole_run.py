@@ -79,8 +79,9 @@ def _within(rounds: int) -> dict[str, list[float]]:
         from collection_pipeline.cli import opening
         from collection_pipeline.cli.session import session
         from collection_pipeline.definitions import GRAPH
-        from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID
+        from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE
         from collection_pipeline.engine.run_ids import RunId
+        from collection_pipeline.engine.runs.launches import RUN_ID
         from collection_pipeline.resources import collection
         from collection_pipeline.settings import settings
 
