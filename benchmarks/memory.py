@@ -17,7 +17,8 @@ from benchmarks.workload import RUN
 from collection_pipeline.assets import ASSETS
 from collection_pipeline.datasets import DETAIL_PAGES
 from collection_pipeline.definitions import GRAPH
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUN_ID
+from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE
+from collection_pipeline.engine.runs.launches import RUN_ID
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import Settings
 from collection_pipeline.sources.serpbase import SerpBaseSource
@@ -43,7 +44,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 def _materialize(places: int) -> None:
     with workplace() as environ, serving(0.001) as base_url, dg.DagsterInstance.ephemeral() as instance:
         os.makedirs(environ["COLLECTION_DATA"])  # noqa: PTH103
-        source = SerpBaseSource(base_url, "benchmark", label="benchmark")
+        source = SerpBaseSource(base_url, "benchmark")
         made = dataclasses.replace(
             collection(GRAPH, Settings.load(environ)), open_source=lambda _moment: nullcontext(source)
         )

@@ -79,13 +79,7 @@ def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
     from collection_pipeline.sources.serpbase import SerpBaseSource
 
     def client(base_url: str, key: str) -> Source:
-        return SerpBaseSource(
-            base_url,
-            key,
-            label=source_label(settings),
-            concurrency=settings.concurrency,
-            rate_per_s=settings.rate_per_s,
-        )
+        return SerpBaseSource(base_url, key, concurrency=settings.concurrency, rate_per_s=settings.rate_per_s)
 
     if settings.source_kind != "emulator":
         key = settings.serpbase_api_key

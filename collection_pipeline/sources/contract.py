@@ -134,10 +134,6 @@ Admit = Callable[[ApiRequest], None]
 class Source(Protocol):
     """Where answers come from."""
 
-    @property
-    def label(self) -> str:
-        """What people see in logs, metadata and report, for example "SerpBase" or "emulator (synthetic)"."""
-
     def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
         """Send all requests, many at a time, and yield every attempt as it ends, in no particular order.
 

@@ -45,7 +45,6 @@ class SerpBaseSource:
         base_url: str,
         api_key: str,
         *,
-        label: str = "SerpBase",
         concurrency: int = 64,
         rate_per_s: float | None = None,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 - frozen
@@ -62,18 +61,12 @@ class SerpBaseSource:
         base = URL(checked_base_url(base_url))
         self._urls = {endpoint: base.joinpath(path.lstrip("/")) for endpoint, path in PATHS.items()}
         self._key = checked_key(api_key)
-        self._label = label
         self._concurrency = concurrency
         self._timeouts = timeouts
         self._backoff = backoff or Backoff()
         self._max_body_bytes = max_body_bytes
         self._clock = clock or SystemClock()
         self._pacer = Pacer(rate_per_s, self._clock)
-
-    @property
-    def label(self) -> str:
-        """What people see."""
-        return self._label
 
     async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Attempt, None]:
         """Send all requests and yield every attempt as it ends; see `Source.stream`.

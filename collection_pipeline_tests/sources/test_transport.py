@@ -89,7 +89,7 @@ def test_a_key_is_not_sent_just_anywhere(url: str) -> None:
     ],
 )
 def test_https_anywhere_and_plain_http_on_loopback(url: str) -> None:
-    assert SerpBaseSource(url, KEY).label == "SerpBase"
+    SerpBaseSource(url, KEY)  # does not refuse
 
 
 @pytest.mark.parametrize("key", ["", "  ", "two words", "line\nbreak", "schlüssel", "nul\0"])

@@ -3,12 +3,11 @@
 from collection_pipeline.sources.emulator.app import create_app
 from collection_pipeline.sources.emulator.faults import FAULTS, Faults, FaultSyntaxError, parse_faults
 from collection_pipeline.sources.emulator.options import EmulatorOptions
-from collection_pipeline.sources.emulator.server import DEFAULT_PORT, LABEL, RunningEmulator, embedded, serve
+from collection_pipeline.sources.emulator.server import DEFAULT_PORT, RunningEmulator, embedded, serve
 
 __all__ = [
     "DEFAULT_PORT",
     "FAULTS",
-    "LABEL",
     "EmulatorOptions",
     "FaultSyntaxError",
     "Faults",

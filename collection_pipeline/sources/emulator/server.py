@@ -15,7 +15,6 @@ from collection_pipeline.sources.emulator.account import Account
 from collection_pipeline.sources.emulator.app import create_app
 from collection_pipeline.sources.emulator.options import EmulatorOptions
 
-LABEL = "emulator (synthetic)"
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
 

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from collection_pipeline.sources.contract import ApiRequest, TransientSourceError, parse_body
-from collection_pipeline.sources.emulator import LABEL, EmulatorOptions, embedded, parse_faults, serve
+from collection_pipeline.sources.emulator import EmulatorOptions, embedded, parse_faults, serve
 from collection_pipeline.sources.pacing import Backoff
 from collection_pipeline.sources.serpbase import SerpBaseSource
 from collection_pipeline.sources.transport import Timeouts
@@ -22,7 +22,7 @@ from collection_pipeline_tests.sources.raw_server import ONCE, collect
 
 def test_the_client_collects_from_the_embedded_emulator() -> None:
     with embedded(EmulatorOptions()) as emulator:
-        source = SerpBaseSource(emulator.base_url, emulator.api_key, label=LABEL)
+        source = SerpBaseSource(emulator.base_url, emulator.api_key)
         [found] = asyncio.run(collect(source, [ApiRequest("maps_search", {"q": "airports in Iceland"})]))
         assert found.body
         places = parse_body(found.body)["places"]
