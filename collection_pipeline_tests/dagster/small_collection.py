@@ -109,8 +109,9 @@ def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.As
     def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | None) -> Product:
         """Says what it stands on in a file, and lists the places."""
         frame, losses = _made_of(detail_pages, script, job, news_mentions)
-        said = "\n".join([f"as of {job.as_of:%Y-%m-%d}", *job.notes, job.missing("news_mentions")])
-        return Product([(frame, losses)], files={"report.txt": said.strip().encode()})
+        missing = job.missing("news_mentions")
+        said = [f"as of {job.as_of:%Y-%m-%d}", *(() if missing is None else ("without news_mentions", missing))]
+        return Product([(frame, losses)], files={"report.txt": "\n".join(said).encode()})
 
     return [search_results, detail_pages, news_mentions, daily_report]
 

@@ -123,7 +123,7 @@ def test_news_is_down_so_the_report_goes_out_without_that_section(world: InProce
     assert world.read("daily_report", MONDAY)["news_mentions"].artifact is None
     as_of, without, because = world.report(MONDAY)
     assert (as_of, without) == ("as of 2026-03-02", "without news_mentions")
-    assert because == "failed at 06:00 (the source says no)"
+    assert because == "failed"
     assert not world.current("daily_report", MONDAY).degraded, "today's data, one section less"
 
 
