@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -137,3 +138,13 @@ def test_why_knows_the_nearest_job(desk: Desk, store: Store) -> None:
     done = desk.collect("why", "search_result", "2026-11-29")
     assert (done.code, done.out) == (2, "")
     assert "There is no job 'search_result'. Did you mean 'search_results'?" in done.err
+
+
+def test_of_the_end_of_something_bad_that_nobody_was_told(desk: Desk, store: Store) -> None:
+    crafted.open_run(store)
+    then = datetime(2026, 11, 29, 6, tzinfo=UTC)
+    key = "failed:detail_pages"
+    store.episode_transitions("2026-11-29", {key: "detail_pages failed"}, [], then)
+    [healed] = store.episode_transitions("2026-11-29", {}, [key], then)
+    store.mark_undelivered(healed, "a channel refused it.")
+    assert f"Alert not delivered: {healed.text} (a channel refused it.)" in desk.collect("status").out
