@@ -31,13 +31,12 @@ def status(ctx: click.Context, *, run_id: RunId | None, watch: bool, as_json: bo
     """
     settings = opening.settings()
     collection = opening.kept_collection(settings)
-    newest = collection.store.list_runs(1) if run_id is None else []
-    if run_id is None and not newest:
+    name = collection.store.newest_run() if run_id is None else run_id.text
+    if name is None:
         note("There is no run yet. Begin with: collect run")
         if as_json:
             result_json(None)
         return
-    name = run_id.text if run_id is not None else newest[0].run_id
     found = _watch(collection, name, as_json=as_json) if watch else look(opening.of_run(collection, name), name)
     if not watch:
         found.print(as_json=as_json)

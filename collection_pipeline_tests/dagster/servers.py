@@ -20,6 +20,7 @@ from typing import Any, Literal
 import dagster as dg
 import yaml
 
+from collection_pipeline.engine.store import Store, UnknownRunError
 from collection_pipeline_tests.dagster.in_process import InProcess
 from collection_pipeline_tests.dagster.script import FOLDER, Script
 from collection_pipeline_tests.dagster.small_collection import assets, definitions
@@ -169,7 +170,7 @@ class Servers:
 
     def _is_settled(self, run_id: str) -> bool:
         store = self.world.store
-        opened = any(each.run_id == run_id for each in store.list_runs(1000))
+        opened = has_run(store, run_id)
         return (
             opened
             and store.run_view(run_id).settled_at is not None
@@ -177,8 +178,7 @@ class Servers:
         )
 
     def _statuses(self, run_id: str) -> Mapping[str, str]:
-        opened = any(each.run_id == run_id for each in self.world.store.list_runs(1000))
-        return self.world.statuses(run_id) if opened else {}
+        return self.world.statuses(run_id) if has_run(self.world.store, run_id) else {}
 
     def describe(self) -> str:
         """What is open and what the servers last said, for a test that waited in vain."""
@@ -281,3 +281,12 @@ def _answers(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
+
+
+def has_run(store: Store, run_id: str) -> bool:
+    """Whether the run was opened."""
+    try:
+        store.run_view(run_id)
+    except UnknownRunError:
+        return False
+    return True

@@ -122,7 +122,9 @@ def test_what_was_not_confirmed_is_handed_out_again(nine_days: World) -> None:
     for removal in again:
         nine_days.store.confirm_removal(removal.run_id)
     assert list(nine_days.store.prune(keep_days=4, keep_runs=0, now=now)) == []
-    assert nine_days.store.list_runs(100)[-1].run_id == DAYS[3]
+    with pytest.raises(UnknownRunError):
+        nine_days.store.run_view(DAYS[2])
+    assert nine_days.store.run_view(DAYS[3]).run_id == DAYS[3]
 
 
 def test_a_run_opened_again_meanwhile_stays(nine_days: World) -> None:

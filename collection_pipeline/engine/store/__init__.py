@@ -35,7 +35,7 @@ from collection_pipeline.engine.store.retraction import Retraction, Retractions
 from collection_pipeline.engine.store.runs import OpenRun, Runs
 from collection_pipeline.engine.store.staging import Staged
 from collection_pipeline.engine.store.states import RunState, Shown, States
-from collection_pipeline.engine.store.views import ArtifactView, InputView, JobView, RunSummary, RunView, Views
+from collection_pipeline.engine.store.views import ArtifactView, InputView, JobView, RunView, Views
 
 __all__ = [
     "Ancestor",
@@ -57,7 +57,6 @@ __all__ = [
     "RetractedInputError",
     "Retraction",
     "RunState",
-    "RunSummary",
     "RunView",
     "RunningJob",
     "SchemaTooNewError",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -102,17 +101,6 @@ class RunView:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """One line about a run: how many of its jobs have which status."""
-
-    run_id: str
-    moment: datetime
-    opened_at: datetime
-    settled_at: datetime | None
-    statuses: Mapping[Status, int]
-
-
 class Views(StorePart):
     """What `collect status` and `why` read, in a fixed number of queries."""
 
@@ -131,20 +119,11 @@ class Views(StorePart):
         views = tuple(_job_view(row, current.get(row.job_id), latest.get(row.job_id)) for row in rows)
         return RunView(run_id, run.moment, run.opened_at, run.settled_at, graph, views)
 
-    def list_runs(self, limit: int) -> list[RunSummary]:
-        """The newest runs, newest first."""
-        newest = sa.select(runs).order_by(runs.c.moment.desc(), runs.c.suffix.desc(), runs.c.run_id.desc()).limit(limit)
-        counted = sa.select(jobs.c.run_id, jobs.c.status, sa.func.count().label("job_count")).where(~jobs.c.removed)
+    def newest_run(self) -> str | None:
+        """The run_id of the last run in the order of runs; None where there is no run yet."""
+        newest = sa.select(runs.c.run_id).order_by(runs.c.moment.desc(), runs.c.suffix.desc(), runs.c.run_id.desc())
         with self.database.read() as connection:
-            found = connection.execute(newest).all()
-            wanted = jobs.c.run_id.in_([run.run_id for run in found])
-            statuses: dict[str, dict[Status, int]] = {}
-            for row in connection.execute(counted.where(wanted).group_by(jobs.c.run_id, jobs.c.status)):
-                statuses.setdefault(row.run_id, {})[row.status] = row.job_count
-        return [
-            RunSummary(run.run_id, run.moment, run.opened_at, run.settled_at, statuses.get(run.run_id, {}))
-            for run in found
-        ]
+            return connection.execute(newest.limit(1)).scalar()
 
 
 def _artifacts(connection: sa.Connection, run_id: str) -> tuple[dict[str, ArtifactView], dict[str, ArtifactView]]:
