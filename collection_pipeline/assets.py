@@ -19,6 +19,7 @@ from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part,
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.queries import load_queries
 from collection_pipeline.settings import settings
+from collection_pipeline.sources.contract import EMULATOR
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.store import Ancestor
@@ -112,6 +113,8 @@ def news_mentions(job: JobContext, detail_pages: Input) -> Part:
 def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | None) -> Product:
     """The day's report: a self-contained HTML page, and the same table as CSV and XLSX."""
     previous = job.previous(DAILY_REPORT)
+    # What the data came from, which need not be the source of today: a fallback may be older than a change of source.
+    sources = dict.fromkeys(each.source for each in job.lineage if each.source)
     report = steps.report.build(
         steps.report.Inputs(
             run_id=job.run_id,
@@ -119,8 +122,8 @@ def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | No
             as_of=job.as_of,
             timezone=job.timezone,
             language=settings().language,
-            source=job.source_label,
-            emulated=settings().source_kind == "emulator",
+            source=", ".join(sources),
+            emulated=EMULATOR in sources,
             details=detail_pages.frame(),
             news=None if news_mentions is None else news_mentions.frame(),
             news_status=job.missing("news_mentions"),
@@ -148,6 +151,7 @@ def _provenance(ancestor: Ancestor, run_id: str) -> report.Provenance:
         ancestor.credits_charged,
         ancestor.request_ids,
         ancestor.request_count,
+        ancestor.source or "",
     )
 
 

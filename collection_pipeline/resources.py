@@ -13,6 +13,7 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.settings import SERPBASE_URL, Settings
+from collection_pipeline.sources.contract import EMULATOR
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -65,7 +66,7 @@ def source_label(settings: Settings) -> str:
     """What people see in logs, metadata and report. The emulator never passes for the real service."""
     match settings.source_kind:
         case "emulator":
-            return "emulator (synthetic)"
+            return EMULATOR
         case "serpbase":
             return "SerpBase"
         case "gateway":

@@ -16,6 +16,7 @@ from collection_pipeline.assets import ASSETS
 from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, graph_of
+from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING, RUN_ID
 from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store.database import Database
@@ -196,6 +197,28 @@ def test_a_fault_is_named_and_leaves_nothing_half_made(
     (reason,) = template.rows("SELECT reason FROM jobs WHERE job_id = 'search_results'")[0]
     assert words in str(reason)
     assert template.rows("SELECT * FROM artifacts WHERE usable") == []
+
+
+def test_synthetic_data_stays_labelled_after_a_change_of_source(
+    template: Template, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    template.materialize("2026-11-28")
+    monkeypatch.setenv("SERPBASE_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("SERPBASE_API_KEY", "not-a-real-key")
+    settings.cache_clear()
+    gateway = collection(graph_of(ASSETS), settings())
+    run_id = RunId.parse("2026-11-29")
+    gateway.store.open_run(run_id, run_id.moment(gateway.timezone), gateway.graph, gateway.now())
+    with gateway.store.database.write() as connection:
+        failed = "UPDATE jobs SET status = 'failed', outcome = 'failed', attempted = '{}' WHERE run_id = :run_id"
+        connection.execute(sa.text(f"{failed} AND job_id = 'search_results'"), {"run_id": run_id.text})
+    template.work = gateway
+
+    assert template.materialize(run_id.text, jobs=["daily_report"]).success
+    page = (tmp_path / "data/reports/2026-11-29/daily_report/v1/report.html").read_text(encoding="utf-8")
+    assert "emulator (synthetic)" in page
+    assert "gateway" not in page
+    assert "data as of 2026-11-28 (yesterday)" in page
 
 
 def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_path: Path) -> None:

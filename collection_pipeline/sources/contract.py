@@ -20,6 +20,10 @@ CREDITS: Mapping[Endpoint, int] = {"search": 1, "news": 1, "maps_search": 2, "ma
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
+EMULATOR = "emulator (synthetic)"
+"""What data of the emulator is labelled with wherever people see it: it never passes for a real service's."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
     """One call to make: the endpoint and its JSON body (no nulls)."""

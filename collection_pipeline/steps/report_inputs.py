@@ -19,7 +19,7 @@ class Provenance:
     """One artifact that the report stands on, directly or further up, and what it cost.
 
     `degraded`: it stands in for this run's own or was itself built on older data. `request_ids` is a sample of the
-    `request_count` API calls its rows were read from.
+    `request_count` API calls its rows were read from, at `source`.
     """
 
     job_id: str
@@ -31,6 +31,7 @@ class Provenance:
     credits: int
     request_ids: Sequence[str] = ()
     request_count: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

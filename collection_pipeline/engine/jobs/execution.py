@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NoReturn, cast
 
 import dagster as dg
@@ -35,7 +35,7 @@ from collection_pipeline.engine.runs.launches import (
 )
 from collection_pipeline.engine.runs.progress import advance, release_abandoned, take_graph
 from collection_pipeline.engine.runs.standing import standing
-from collection_pipeline.engine.store import Attempt, HeldError, Manifest, Published, UnknownJobError
+from collection_pipeline.engine.store import Ancestor, Attempt, HeldError, Manifest, Published, UnknownJobError
 from collection_pipeline.engine.words.outcomes import (
     degraded_inputs,
     failed_text,
@@ -182,17 +182,15 @@ class _Work:
         }
 
     def _context(self, calls: PaidCalls) -> JobContext:
-        consumed = [artifact for artifact in self.attempt.inputs.values() if artifact is not None]
         return JobContext(
             run_id=self.attempt.run_id,
             job_id=self.attempt.job_id,
             moment=self.attempt.moment,
             as_of=self.attempt.as_of,
-            lineage=self.collection.store.lineage(consumed),
+            lineage=self.lineage,
             missing=self._missing,
             timezone=self.collection.timezone,
             language=self.collection.language,
-            source_label=self.collection.source_label,
             calls=calls,
             previous=self._previous,
         )
@@ -234,12 +232,23 @@ class _Work:
         run_id, job_id = self.attempt.run_id, self.attempt.job_id
         files = publish_files(self.collection.reports, run_id, job_id, version, product.files) if product.files else []
         return Manifest(
-            source=self.collection.source_label,
+            source=self._source(calls),
             credits_charged=calls.credits_charged,
             credits_reused=calls.credits_reused,
             metadata={**product.metadata, "lost": dict(self.losses)},
             files=files,
         )
+
+    def _source(self, calls: PaidCalls) -> str:
+        """Where the artifact's data came from: today's source if it was asked, else whatever its inputs came from."""
+        inherited = dict.fromkeys(each.source for each in self.lineage if each.source)
+        return self.collection.source_label if calls.requested or not inherited else ", ".join(inherited)
+
+    @cached_property
+    def lineage(self) -> list[Ancestor]:
+        """All that the inputs stand on, upstreams first."""
+        inputs = self.attempt.inputs.values()
+        return self.collection.store.lineage([artifact for artifact in inputs if artifact is not None])
 
 
 def _product(returned: Any, attempt: Attempt) -> Product:

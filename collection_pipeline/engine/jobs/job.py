@@ -52,7 +52,6 @@ class JobContext:
     as_of: datetime
     timezone: ZoneInfo
     language: str
-    source_label: str
     calls: PaidCalls
     lineage: Sequence[Ancestor]
     missing: Callable[[str], Status | None]

@@ -28,6 +28,7 @@ class Ancestor:
     as_of: datetime
     degraded: bool
     row_count: int
+    source: str | None
     credits_charged: int
     checks: list[dict[str, Any]]
     request_count: int
@@ -82,6 +83,7 @@ def _ancestor(connection: sa.Connection, row: sa.Row[Any]) -> Ancestor:
         row.as_of,
         row.degraded,
         row.row_count,
+        row.source,
         row.credits_charged,
         row.checks,
         connection.execute(sa.select(sa.func.count()).where(bought)).scalar_one(),
