@@ -88,8 +88,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise QueriesError(f"{path}: it cannot be read ({error.strerror}).") from error
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # Python's limit of digits included
         raise QueriesError(f'{path}: this is not TOML: {error}. Texts stand in double quotes, q = "…".') from error
+    except RecursionError as error:
+        raise QueriesError(f"{path}: it is nested too deeply; a query is one [[query]] table.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class _Entry:
         if not isinstance(value, int) or isinstance(value, bool):
             self._refuse(field, f"is {_kind(value)}; write a whole number from {lowest} to {highest}.")
         if not lowest <= value <= highest:
-            self._refuse(field, f"is {value}; write a whole number from {lowest} to {highest}.")
+            self._refuse(field, f"is {_shown(value)}; write a whole number from {lowest} to {highest}.")
         return value
 
     def _degrees(self, field: str, bound: int) -> float | None:
@@ -161,11 +163,16 @@ class _Entry:
         if not isinstance(value, int | float) or isinstance(value, bool):
             self._refuse(field, f"is {_kind(value)}; write degrees from -{bound} to {bound}, {field} = 12.5.")
         if not -bound <= value <= bound:
-            self._refuse(field, f"is {value}; write degrees from -{bound} to {bound}.")
-        return float(value)
+            self._refuse(field, f"is {_shown(value)}; write degrees from -{bound} to {bound}.")
+        return float(value) + 0.0  # -0.0 is the same place as 0.0
 
     def _refuse(self, field: str, problem: str) -> NoReturn:
         raise QueriesError(f"{self.path}, entry {self.number}, field {field!r}: it {problem}")
+
+
+def _shown(number: float) -> str:
+    """A number in a refusal: Python does not print whole ones of thousands of digits."""
+    return "far too large" if isinstance(number, int) and abs(number) > 10**12 else str(number)
 
 
 def _kind(value: object) -> str:

@@ -12,7 +12,7 @@ from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIO
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.planning.graph import Graph
-from collection_pipeline.settings import SERPBASE_URL, Settings
+from collection_pipeline.settings import SERPBASE_URL, Settings, SettingsError
 from collection_pipeline.sources.contract import EMULATOR
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ DATASETS: Mapping[str, Dataset] = {
 
 
 def collection(graph: Graph, settings: Settings) -> Collection:
-    """The collection as the settings describe it. Opens nothing yet."""
+    """The collection as the settings describe it. Opens nothing yet.
+
+    Raises `SettingsError` for a report location that nothing here can write to: a run would notice after it has paid.
+    """
+    check_reports(settings.reports)
     return Collection(
         graph=graph,
         datasets=DATASETS,
@@ -53,6 +57,22 @@ def open_store(settings: Settings) -> Store:
     from collection_pipeline.engine.store import Store
 
     return Store.open(settings.database_url.get_secret_value())
+
+
+def check_reports(location: str) -> None:
+    """Raises `SettingsError` if the protocol of a bucket is unknown, or its library is not installed."""
+    protocol, is_address, _ = location.partition("://")
+    if not is_address:
+        return
+    from fsspec import get_filesystem_class
+
+    try:
+        get_filesystem_class(protocol)
+    except (ValueError, ImportError) as error:  # the latter names the package to install
+        raise SettingsError(
+            f"COLLECTION_REPORTS: there is no way to write to {protocol}:// here: {error}. Install what is missing, or"
+            " name a folder."
+        ) from error
 
 
 def open_reports(settings: Settings) -> UPath:

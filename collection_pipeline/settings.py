@@ -146,7 +146,7 @@ class Settings(BaseModel):
         read = _read_dotenv(folder / ".env") | dict(os.environ if environ is None else environ)
         given = {name: value.strip() for name, value in read.items() if value.strip()}
         _refuse_unknown(given)
-        data = folder / Path(given.get("COLLECTION_DATA", "data")).expanduser()
+        data = _path(folder, "COLLECTION_DATA", given.get("COLLECTION_DATA", "data"))
         defaults = {
             "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
             "COLLECTION_QUERIES": str(Path(__file__).with_name("queries.toml")),
@@ -155,9 +155,9 @@ class Settings(BaseModel):
             "DAGSTER_HOME": str(folder if (folder / "dagster.yaml").is_file() else data / "dagster"),
         }
         values = defaults | given | {"COLLECTION_DATA": str(data)}
-        values["COLLECTION_QUERIES"] = str(folder / Path(values["COLLECTION_QUERIES"]).expanduser())
+        values["COLLECTION_QUERIES"] = str(_path(folder, "COLLECTION_QUERIES", values["COLLECTION_QUERIES"]))
         if "://" not in values["COLLECTION_REPORTS"]:
-            values["COLLECTION_REPORTS"] = str(folder / Path(values["COLLECTION_REPORTS"]).expanduser())
+            values["COLLECTION_REPORTS"] = str(_path(folder, "COLLECTION_REPORTS", values["COLLECTION_REPORTS"]))
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -180,6 +180,14 @@ def _read_dotenv(path: Path) -> dict[str, str]:
         return {name: value for name, value in dotenv_values(path).items() if value is not None}
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}. It holds lines of NAME=value in UTF-8.") from error
+
+
+def _path(folder: Path, name: str, text: str) -> Path:
+    """A path as people write it: from the folder, or from somebody's home. Raises `SettingsError`."""
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError as error:
+        raise SettingsError(f"{name}={text}: this machine has no such user. Expected: a path.") from error
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:

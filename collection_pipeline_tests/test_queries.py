@@ -103,6 +103,10 @@ def test_a_wrong_entry_is_refused_with_file_entry_field_and_what_would_be_right(
         ('[[queries]]\nq = "tea"', "'queries' is not known here; a query starts with [[query]]. Did you mean 'query'?"),
         ('[[query]]\nq = "tea"\nq = "tee"\n', "line 3"),
         ("[[query]]\nq = tea", "line 2"),
+        (f"query = {'[' * 5000}{']' * 5000}", "nested too deeply"),
+        (f'[[query]]\nq = "tea"\npages = {"9" * 5000}', "this is not TOML"),
+        (f'[[query]]\nq = "tea"\npages = 0x{"f" * 5000}', "is far too large; write a whole number"),
+        ('[[query]]\nq = "tea"\nlat = 0.0\nlng = 0\n[[query]]\nq = "tea"\nlat = -0.0\nlng = 0', "repeats entry 1"),
         ('[[query]]\nq = "tea"\n[[query]]\nq = "tea "\npages = 2', "entry 2: it repeats entry 1"),
     ],
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
+from typing import TextIO
 
 from collection_pipeline.cli import emulator, graph, prune, rerun, retract, run, status, why
-from collection_pipeline.cli.group import collect, stop_as_by_ctrl_c
+from collection_pipeline.cli.group import FAILED, collect, stop_as_by_ctrl_c
+from collection_pipeline.cli.terminal import note
 
 __all__ = ["collect", "main"]
 
@@ -30,4 +33,21 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal of another encoding is no reason to fail
     signal.signal(signal.SIGTERM, stop_as_by_ctrl_c)  # how those who run commands unattended stop them
-    collect(prog_name="collect")
+    try:
+        collect(prog_name="collect")
+    except OSError as error:
+        if not _is_lost(sys.stdout):
+            raise
+        note(f"The result could not be written: {error.strerror}.")
+        # Or the interpreter would try once more at its end, and complain in its own way.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+
+
+def _is_lost(stream: TextIO) -> bool:
+    """Whether what was written to the stream cannot reach its end."""
+    try:
+        stream.flush()
+    except OSError:
+        return True
+    return False

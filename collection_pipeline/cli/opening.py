@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,11 +81,25 @@ def open_store(settings: Settings) -> Store:
         raise Refusal(str(error)) from error
 
 
-def kept_collection(settings: Settings) -> Collection:
-    """The collection as far as it is kept in the store, without Dagster and so without the graph of the code."""
+def is_begun(settings: Settings) -> bool:
+    """Whether there is a database to look into: looking makes none."""
+    from collection_pipeline.engine.store.database import normalise
+
+    url = normalise(settings.database_url.get_secret_value())
+    return url.get_backend_name() != "sqlite" or Path(str(url.database)).exists()
+
+
+def kept_collection(settings: Settings, run_id: RunId | None = None) -> Collection:
+    """The collection as far as it is kept in the store, without Dagster and so without the graph of the code.
+
+    With `run_id`, that of a run which is there: raises `UnknownRunError` rather than begin a database.
+    """
+    from collection_pipeline.engine.store.runs import unknown_run
     from collection_pipeline.resources import collection
 
     made = collection(Graph(), settings)
+    if run_id is not None and not is_begun(settings):
+        raise unknown_run(run_id.text)
     made.store = open_store(settings)
     return made
 

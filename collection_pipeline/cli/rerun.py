@@ -37,7 +37,7 @@ def rerun(
     Earlier versions stay readable. Answers that were paid for and led to no version are used, not bought again.
     """
     settings = opening.settings_to_collect()
-    kept = opening.kept_collection(settings)
+    kept = opening.kept_collection(settings, run_id)
     kept.store.graph_of(run_id.text)  # refuses a run that there is not
     from collection_pipeline.definitions import GRAPH
 

@@ -37,7 +37,7 @@ def retract(
     """
     if not reason.strip():
         raise Refusal("--reason is empty; say in a few words what is wrong with the data.")
-    collection = opening.kept_collection(opening.settings())
+    collection = opening.kept_collection(opening.settings(), run_id)
     store = collection.store
     job_id = opening.known_job(job, (each.job_id for each in store.run_view(run_id.text).jobs))
     found = store.retraction(job_id, run_id.text, version)

@@ -30,9 +30,10 @@ def status(ctx: click.Context, *, run_id: RunId | None, watch: bool, as_json: bo
     Without RUN_ID: the newest run. Only the database is asked, so a job in Dagster's queue counts as pending.
     """
     settings = opening.settings()
-    collection = opening.kept_collection(settings)
-    name = collection.store.newest_run() if run_id is None else run_id.text
-    if name is None:
+    begun = run_id is not None or opening.is_begun(settings)
+    collection = opening.kept_collection(settings, run_id) if begun else None
+    name = None if collection is None else collection.store.newest_run() if run_id is None else run_id.text
+    if collection is None or name is None:
         note("There is no run yet. Begin with: collect run")
         if as_json:
             result_json(None)

@@ -19,7 +19,7 @@ from collection_pipeline.engine.run_ids import RunId
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def why(job: str, run_id: RunId, as_json: bool) -> None:
     """Explain the decision about JOB in RUN_ID: what each edge says, and because of what."""
-    collection = opening.of_run(opening.kept_collection(opening.settings()), run_id.text)
+    collection = opening.of_run(opening.kept_collection(opening.settings(), run_id), run_id.text)
     job_id = opening.known_job(job, collection.graph.jobs)
     explanation = look(collection, run_id.text).found.explanation
     decision = explanation.plan.decisions[job_id]

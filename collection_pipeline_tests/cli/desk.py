@@ -56,7 +56,11 @@ class Desk:
 
     @contextmanager
     def start(
-        self, *args: str, environment: Mapping[str, str] | None = None, stderr: int = subprocess.PIPE
+        self,
+        *args: str,
+        environment: Mapping[str, str] | None = None,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
     ) -> Iterator[subprocess.Popen[str]]:
         """Type a command and have it running for the time of the block; whoever fails there leaves nothing behind."""
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
@@ -66,7 +70,7 @@ class Desk:
             cwd=self.folder,
             env={**inherited, **own, **(environment or {})},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=stderr,
             text=True,
         )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from collection_pipeline_tests.cli.desk import Desk
+from collection_pipeline_tests.cli.desk import TIMEOUT_S, Desk
+
+FULL = Path("/dev/full")
 
 
 @pytest.mark.parametrize(
@@ -15,6 +19,19 @@ from collection_pipeline_tests.cli.desk import Desk
         ("status today", {}, "no run_id. Write YYYY-MM-DD"),
         ("run", {"COLLECTION_CONCURRENCY": "many"}, "COLLECTION_CONCURRENCY=many"),
         ("run", {"COLLECTION_DATABASE_URL": "mysql://x/y"}, "not the address of a supported database"),
+        ("run", {"COLLECTION_DATABASE_URL": "postgresql://u:p@h:port/db"}, "The database URL cannot be read."),
+        ("run", {"COLLECTION_DATABASE_URL": "postgresql://u:p@h/db?foo=bar"}, "knows no connection option 'foo'"),
+        ("run", {"COLLECTION_DATABASE_URL": "sqlite:///~nosuchuser/x"}, "names no user of this machine"),
+        ("run", {"COLLECTION_DATA": "~nosuchuser/x"}, "COLLECTION_DATA=~nosuchuser/x: this machine has no such user"),
+        ("run", {"COLLECTION_QUERIES": "~nosuchuser/x"}, "COLLECTION_QUERIES=~nosuchuser/x: this machine has no such"),
+        ("run", {"COLLECTION_REPORTS": "~nosuchuser/x"}, "COLLECTION_REPORTS=~nosuchuser/x: this machine has no such"),
+        ("run", {"COLLECTION_REPORTS": "nosuch://x"}, "no way to write to nosuch:// here: Protocol not known"),
+        ("run", {"COLLECTION_REPORTS": "s3://b/x"}, "no way to write to s3:// here: Install s3fs"),
+        ("prune --keep-days 99999999999", {}, "is not in the range 1<=x<=36500"),
+        ("why search_results 2026-11-29", {}, "There is no run 2026-11-29"),
+        ("status 2026-11-29", {}, "There is no run 2026-11-29"),
+        ("rerun search_results 2026-11-29", {}, "There is no run 2026-11-29"),
+        ("retract search_results 2026-11-29 --reason=wrong", {}, "There is no run 2026-11-29"),
         ("run", {"COLLECTION_QUERIES": "absent.toml"}, "there is no such file. COLLECTION_QUERIES names"),
         ("run", {"COLLECTION_EMULATOR_FAULTS": "maps=slow"}, "COLLECTION_EMULATOR_FAULTS: fault 'maps=slow'"),
         ("run 2026-11-29 --only detail_page", {}, "no job 'detail_page'. Did you mean 'detail_pages'?"),
@@ -41,6 +58,22 @@ def test_a_run_that_there_is_not_cannot_be_looked_at_or_changed(desk: Desk) -> N
         done = desk.collect(*command.split())
         assert (done.code, done.out) == (2, "")
         assert "There is no run 2026-11-29. Open it with: collect run 2026-11-29" in done.err
+
+
+def test_looking_for_the_newest_run_begins_no_database(desk: Desk) -> None:
+    done = desk.collect("status")
+    assert (done.code, done.out) == (0, "")
+    assert "There is no run yet." in done.err
+    assert not (desk.folder / "data").exists()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+def test_a_result_that_cannot_be_written_is_a_failure_in_one_line(desk: Desk) -> None:
+    with FULL.open("w") as full, desk.start("status", "--json", stdout=full.fileno()) as process:
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == "The result could not be written: No space left on device."
+    assert "Traceback" not in err
 
 
 def test_a_database_that_cannot_be_opened_is_wrong_configuration(desk: Desk) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -107,6 +108,16 @@ class TestBodies:
         assert f"the body of search_results gave a {given}; let it return (rows, Losses())" in told
         assert world.statuses(RUN) == {"search_results": "failed"}
         assert calls["body"] == 1
+
+    def test_a_column_of_another_kind_fails_the_job_before_its_body_pays(self, world: InProcess) -> None:
+        def body(job: JobContext) -> Any:
+            raise AssertionError("the body ran")
+
+        stored = replace(SEARCH, columns=tuple(replace(column, kind="json") for column in SEARCH.columns))
+        world.collection.store.prepare(stored)
+        world = world.changed(asset_of(body))
+        (told,) = failures(world.launch(RUN, "search_results"))
+        assert "is stored as json and now described as" in told
 
     def test_rows_that_repeat_a_key_are_stored_and_not_usable(self, world: InProcess) -> None:
         world = world.changed(asset_of(lambda _: (rows(["0x1", "0x1"], 1, ""), Losses())))

@@ -242,6 +242,11 @@ class TestDataSets:
         ):
             self.publish(world, Dataset("things", (Column("a", "integer", ""),)), pd.DataFrame({"a": [1]}))
 
+    def test_which_is_seen_before_there_are_rows(self, world: World) -> None:
+        world.store.prepare(Dataset("things", (Column("a", "text", ""),)))
+        with pytest.raises(DatasetError, match="Column a of data set things is stored as text"):
+            world.store.prepare(Dataset("things", (Column("a", "integer", ""),)))
+
     @pytest.mark.parametrize("name", ["jobs", "Things", "1st", "a-b", 'x"; DROP TABLE jobs; --', "", "requests_rows"])
     def test_a_name_that_is_no_identifier_is_refused(self, world: World, name: str) -> None:
         world.open(RUN)

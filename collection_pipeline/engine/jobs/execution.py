@@ -157,6 +157,7 @@ class _Work:
     def publish(self) -> Published:
         """Call the body, then write, audit and publish what it produced in one transaction."""
         store, attempt = self.collection.store, self.attempt
+        store.prepare(self.declaration.dataset)
         with ExitStack() as stack:
             # Opened by the first call that has to be bought: most reruns and every report buy none.
             source = cache(lambda: stack.enter_context(self.collection.open_source(attempt.moment)))

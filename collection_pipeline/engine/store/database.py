@@ -141,17 +141,35 @@ def normalise(url: str) -> sa.URL:
     """The URL with the driver that is used for it. Raises `StoreUrlError`, which never shows a password."""
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as error:
-        raise StoreUrlError(f"The database URL cannot be read. {_FORMS}") from error
+    except (sa.exc.ArgumentError, ValueError):  # a port that is no number
+        # Without its cause, which may quote a piece of the password.
+        raise StoreUrlError(f"The database URL cannot be read. {_FORMS}") from None
     kind = parsed.drivername.partition("+")[0]
     if kind in ("postgresql", "postgres"):
         # SQLAlchemy chooses a driver for a bare postgresql:// by its own version; here it is always psycopg 3.
-        return parsed.set(drivername="postgresql+psycopg")
+        return _checked_options(parsed.set(drivername="postgresql+psycopg"))
     if kind != "sqlite":
         raise StoreUrlError(f"There is no store for {parsed.drivername}:// URLs. {_FORMS}")
     if not parsed.database or parsed.database == ":memory:" or parsed.query:
         raise StoreUrlError(f"The store needs a SQLite file of its own, shared by several processes. {_FORMS}")
-    return parsed.set(drivername="sqlite", database=str(Path(parsed.database).expanduser().absolute()))
+    try:
+        path = Path(parsed.database).expanduser().absolute()
+    except RuntimeError as error:
+        raise StoreUrlError(f"The path {parsed.database} names no user of this machine. {_FORMS}") from error
+    return parsed.set(drivername="sqlite", database=str(path))
+
+
+def _checked_options(url: sa.URL) -> sa.URL:
+    """The URL, if libpq knows what stands behind its question mark; asked before there is a connection to make."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import make_conninfo
+
+    for name in url.query.keys() - {"host", "port"}:  # those SQLAlchemy takes apart
+        try:
+            make_conninfo(**{name: ""})
+        except ProgrammingError:
+            raise StoreUrlError(f"PostgreSQL knows no connection option {name!r}; remove it. {_FORMS}") from None
+    return url
 
 
 def advisory_lock(connection: sa.Connection, number: int, *, shared: bool = False) -> None:

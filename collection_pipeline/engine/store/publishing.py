@@ -63,6 +63,13 @@ class Published:
 class Publishing(StorePart):
     """The one way in which artifacts come to be."""
 
+    def prepare(self, dataset: Dataset) -> None:
+        """See to it that artifacts of the data set can be stored, before anything is paid for them.
+
+        Raises `DatasetError`.
+        """
+        ensure_tables(self.database, dataset)
+
     def publish(
         self,
         attempt: Attempt,
