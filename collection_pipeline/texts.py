@@ -34,10 +34,10 @@ TEXTS: Mapping[str, Text] = {
     "earlier_today": Text("earlier today", "今日稍早"),
     "yesterday": Text("yesterday", "昨日"),
     "days_ago": Text("{n} days ago", "{n} 天前"),
-    "days_after": Text("{n} days after the run's day", "运行日之后 {n} 天", one="the day after the run's"),
+    "days_after": Text("{n} days after the run's day", "批次日之后 {n} 天", one="the day after the run's"),
     # Head.
-    "title": Text("Daily report", "每日报告"),
-    "run": Text("Run", "运行"),
+    "title": Text("Daily report", "日报"),
+    "run": Text("Run", "批次"),
     "source": Text("Source", "数据源"),
     "emulated": Text(
         "Data of the built-in emulator, for trying out: not from the real service.",
@@ -47,7 +47,7 @@ TEXTS: Mapping[str, Text] = {
     "degraded": Text("Built on older data.", "基于较早的数据。"),
     "degraded_inputs": Text(
         "This run's own data was not available. The report stands on {inputs}.",
-        "本次运行的数据不可用，本报告基于 {inputs}。",
+        "本批次的数据不可用，本日报基于 {inputs}。",
     ),
     "made_at": Text("The times are those of {timezone}.", "时间均为 {timezone} 时区。"),
     # Figures.
@@ -69,7 +69,7 @@ TEXTS: Mapping[str, Text] = {
     "shared": Text("{n} found by several queries", "{n} 个被多个查询找到"),
     "changes_tile": Text("New / gone", "新增 / 消失"),
     "moved_n": Text("{n} moved in rank", "{n} 个排名变化"),
-    "first_report": Text("first report", "首份报告"),
+    "first_report": Text("first report", "首份日报"),
     "news": Text("News", "新闻"),
     "news_about": Text("about {n} places", "涉及 {n} 个地点", one="about {n} place"),
     # Sections.
@@ -92,7 +92,7 @@ TEXTS: Mapping[str, Text] = {
         one="{n} more place is in the CSV and XLSX files.",
     ),
     "and_more": Text("and {n} more", "另有 {n} 个"),
-    "no_places": Text("There is no place to report on.", "没有可报告的地点。"),
+    "no_places": Text("There is no place to report on.", "没有可列出的地点。"),
     "map": Text("Where they are", "地点分布"),
     "map_alt": Text(
         "Map of {n} places; a larger dot stands for more places.", "{n} 个地点的分布图，点越大表示地点越多。"
@@ -107,10 +107,10 @@ TEXTS: Mapping[str, Text] = {
     "no_values": Text("The source gave no values for this.", "数据源未提供相关数值。"),
     # What changed.
     "changes": Text("What changed", "变化"),
-    "changes_since": Text("Compared with the report of run {run_id}.", "与运行 {run_id} 的报告相比。"),
-    "changes_none": Text("Nothing changed since the report of run {run_id}.", "与运行 {run_id} 的报告相比没有变化。"),
+    "changes_since": Text("Compared with the report of run {run_id}.", "与批次 {run_id} 的日报相比。"),
+    "changes_none": Text("Nothing changed since the report of run {run_id}.", "与批次 {run_id} 的日报相比没有变化。"),
     "changes_first": Text(
-        "This is the first report; there is nothing to compare it with.", "这是首份报告，尚无可比较的内容。"
+        "This is the first report; there is nothing to compare it with.", "这是首份日报，尚无可比较的内容。"
     ),
     "new": Text("New", "新增"),
     "gone": Text("Gone", "消失"),
@@ -122,7 +122,7 @@ TEXTS: Mapping[str, Text] = {
     "news_none": Text("No news was found about the top {n} places.", "未找到前 {n} 个地点的相关新闻。"),
     "news_failed": Text("This section is missing: the news could not be collected.", "本部分缺失：新闻采集失败。"),
     "news_skipped": Text(
-        "This section is missing: news was skipped for this run.", "本部分缺失：本次运行跳过了新闻采集。"
+        "This section is missing: news was skipped for this run.", "本部分缺失：本批次跳过了新闻采集。"
     ),
     "news_pending": Text("This section is missing: news has not been collected.", "本部分缺失：尚未采集新闻。"),
     "news_running": Text("This section is missing: the news was not ready in time.", "本部分缺失：新闻未能按时就绪。"),
@@ -140,8 +140,8 @@ TEXTS: Mapping[str, Text] = {
     "credits": Text("Credits", "额度"),
     "request_ids": Text("Request ids", "请求 ID"),
     "request_ids_more": Text("and {n} more", "另有 {n} 个"),
-    "own_data": Text("of this run", "本次运行"),
-    "older_data": Text("older than the run", "早于本次运行"),
+    "own_data": Text("of this run", "本批次"),
+    "older_data": Text("older than the run", "早于本批次"),
 }
 
 

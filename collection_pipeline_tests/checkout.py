@@ -95,7 +95,8 @@ def copy_checkout(folder: Path) -> Checkout:
     left_out = shutil.ignore_patterns(".*", "data", "__pycache__", "benchmarks", "collection_pipeline_tests")
     shutil.copytree(ROOT, folder, ignore=left_out)
     (folder / ".venv").mkdir()
-    (folder / ".venv" / "bin").symlink_to(Path(sys.prefix) / "bin")
+    for part in ("bin", "lib", "pyvenv.cfg"):  # what makes its python find the packages
+        (folder / ".venv" / part).symlink_to(Path(sys.prefix) / part)
     for stamp in (".runtime", ".dev"):
         (folder / ".venv" / stamp).touch()
     return Checkout(folder, free_port())

@@ -1,4 +1,4 @@
-"""README.md does what it says: its commands are run in a copy of the checkout and print what it shows.
+"""README.md and the page on adding a job do what they say: their commands, run in a copy of the checkout, print that.
 
 Each section begins in a copy of its own. In what is shown, `…` stands for any text, and alone on a line for any lines.
 """
@@ -27,11 +27,12 @@ from collection_pipeline.settings import Settings
 from collection_pipeline_tests.checkout import ROOT, ZONE, Checkout, answer, copy_checkout, ended
 
 README = (ROOT / "README.md").read_text("utf-8")
+ADDING_A_JOB = (ROOT / "docs" / "ADDING_A_JOB.md").read_text("utf-8")
 CHINESE = (ROOT / "docs" / "README.zh.md").read_text("utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 README_DAY = "2026-11-29"
-"""The day on which the output in README.md was printed."""
+"""The day on which the output that is shown was printed."""
 
 PATCH = "ratings.diff"
 
@@ -63,9 +64,9 @@ def blocks(text: str, *languages: str) -> list[str]:
 
 
 def sections() -> list[Section]:
-    """The sections of README.md that show commands."""
+    """The sections of README.md that show commands, and the page on adding a job."""
     found = []
-    for part in re.split(r"^## ", README, flags=re.MULTILINE)[1:]:
+    for part in (*re.split(r"^## ", README, flags=re.MULTILINE)[1:], ADDING_A_JOB.removeprefix("# ")):
         heading = part.partition("\n")[0]
         commands = [
             Shown(*(each.partition("\n")[::2]))
@@ -113,7 +114,7 @@ def assert_matches(output: str, shown: Shown) -> None:
         return
     pattern = "".join(_pattern(line) for line in normalised(shown.output).splitlines())
     if not re.fullmatch(pattern, normalised(output)):
-        pytest.fail(f"$ {shown.command}\n{output}\nREADME.md shows:\n{shown.output}", pytrace=False)
+        pytest.fail(f"$ {shown.command}\n{output}\nWhat is shown:\n{shown.output}", pytrace=False)
 
 
 def _pattern(line: str) -> str:
@@ -237,7 +238,7 @@ def test_every_exit_code_is_in_the_table() -> None:
     assert re.findall(r"(\d) [a-z]", " ".join(str(collect.help).split()).partition("Exit codes:")[2]) == rows[:3]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
@@ -262,7 +263,7 @@ class TestChinese:
         assert marks.findall(without_blocks(CHINESE)) == marks.findall(without_blocks(README))
 
     def test_the_tables_name_the_same_things(self) -> None:
-        first_cells = re.compile(r"^\| (\*\*\w+\*\*|`[^|]+`|[\d, ]+) \|", re.MULTILINE)
+        first_cells = re.compile(r"^\| (\*\*\w+\*\*|`[^|]+`|[\d, ]+)(?:（\w+）)? \|", re.MULTILINE)
         assert first_cells.findall(CHINESE) == first_cells.findall(README)
 
     def test_it_shows_the_same_pictures_and_each_links_to_the_other(self) -> None:

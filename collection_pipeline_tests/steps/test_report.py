@@ -156,7 +156,7 @@ def test_news_that_is_missing_is_no_news_that_was_not_found() -> None:
     assert "This section is missing: the news could not be collected." in Page(missing.html).texts
     assert "the news could not be collected" in missing.summary
     chinese = build(inputs(details=places, news=None, news_status="skipped", language="zh"))
-    assert "本部分缺失：本次运行跳过了新闻采集。" in Page(chinese.html).texts
+    assert "本部分缺失：本批次跳过了新闻采集。" in Page(chinese.html).texts
     assert missing.frame["news_count"].isna().all()
     none = build(inputs(details=places, news=mentions(places, [])))
     assert "No news was found about the top 10 places." in Page(none.html).texts
