@@ -22,6 +22,7 @@ run: $(VENV)/.runtime ## Set up and collect today's run, from the emulator unles
 	@exec $(BIN)/collect run
 
 dev: $(VENV)/.runtime ## Set up and open Dagster's UI on http://127.0.0.1:3000; the history survives a restart
+	@$(BIN)/python -m collection_pipeline.cli.instance
 	@exec $(BIN)/dagster dev
 
 # Without a server, one is started to try things out, which the development set-up brings.

@@ -11,7 +11,7 @@ from collection_pipeline.cli.confirming import confirm
 from collection_pipeline.cli.terminal import note, result, result_json
 
 if TYPE_CHECKING:
-    from collection_pipeline.engine.store import Removal, Store
+    from collection_pipeline.engine.store import Store
 
 
 @click.command()
@@ -36,12 +36,13 @@ def prune(*, keep_days: int, keep_runs: int, dry_run: bool, yes: bool, as_json: 
     if not dry_run:
         from collection_pipeline.cli.instance import open_instance
         from collection_pipeline.engine.jobs.asset import RUNS
+        from collection_pipeline.engine.jobs.files import remove_files
 
         going = []
         with open_instance(settings.dagster_home) as instance:
             for removal in store.prune(keep_days=keep_days, keep_runs=keep_runs, now=now):
                 if not _is_open_again(store, removal.run_id):
-                    _remove_files(removal)
+                    remove_files(collection.reports, removal.files)
                     instance.delete_dynamic_partition(str(RUNS.name), removal.run_id)
                 store.confirm_removal(removal.run_id)
                 going.append(removal.run_id)
@@ -63,15 +64,3 @@ def _is_open_again(store: Store, run_id: str) -> bool:
     except UnknownRunError:
         return False
     return True
-
-
-def _remove_files(removal: Removal) -> None:
-    """Remove the files that the manifests name, and the folders of version, job and run if nothing else is in them."""
-    from upath import UPath
-
-    for file in removal.files:
-        path = UPath(file["path"])
-        path.unlink(missing_ok=True)
-        for folder in list(path.parents)[:3]:
-            if folder.exists() and not any(folder.iterdir()):
-                folder.rmdir()

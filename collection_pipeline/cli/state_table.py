@@ -13,9 +13,10 @@ from collection_pipeline.cli.terminal import columns, console, inert, is_termina
 from collection_pipeline.engine.words.ages import clock, day_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
+    from upath import UPath
 
     from collection_pipeline.engine.collection import Collection
     from collection_pipeline.engine.planning.planner import Decision
@@ -28,10 +29,14 @@ HEAD = ("job", "status", "version", "as of", "time", "reason")
 
 @dataclass(frozen=True, slots=True)
 class StateTable:
-    """One look at a run, ready to be printed. `max_credits` is the budget; `undelivered` alerts nobody has seen."""
+    """One look at a run, ready to be printed. `max_credits` is the budget; `undelivered` alerts nobody has seen.
+
+    `reports` is called if there are files to show the place of.
+    """
 
     found: Standing
     max_credits: int | None
+    reports: Callable[[], UPath]
     undelivered: Sequence[Transition] = ()
 
     @property
@@ -85,7 +90,9 @@ class StateTable:
         """Credits, alerts that did not go out, reports, and what to type next."""
         lines = [self._credits()]
         lines += [f"Alert not delivered: {each.text} ({each.problem})" for each in self.undelivered]
-        lines += [_files(job.job_id, job.current) for job in self.found.view.jobs if job.current and job.current.files]
+        lines += [
+            self._files(job.job_id, job.current) for job in self.found.view.jobs if job.current and job.current.files
+        ]
         commands = dict.fromkeys(filter(None, map(self.found.explanation.next_command, self._plan)))
         return lines + [f"Type: {command}" for command in commands]
 
@@ -182,16 +189,15 @@ class StateTable:
             parts.append(f"{left} left of {self.max_credits}")
         return f"API credits: {', '.join(parts)}"
 
+    def _files(self, job_id: str, artifact: ArtifactView) -> str:
+        first, *others = artifact.files
+        beside = f" (beside it: {', '.join(file['name'] for file in others)})" if others else ""
+        return f"{job_id}: {self.reports() / first['path']}{beside}"
+
 
 def _reason(explanation: Explanation, job_id: str) -> str:
     """Without the command, which stands apart."""
     return explanation.reason(job_id).removesuffix(f"; type: {explanation.next_command(job_id)}")
-
-
-def _files(job_id: str, artifact: ArtifactView) -> str:
-    first, *others = artifact.files
-    beside = f" (beside it: {', '.join(file['name'] for file in others)})" if others else ""
-    return f"{job_id}: {first['path']}{beside}"
 
 
 def look(collection: Collection, run_id: str) -> StateTable:
@@ -199,4 +205,4 @@ def look(collection: Collection, run_id: str) -> StateTable:
     from collection_pipeline.engine.runs.standing import standing
 
     undelivered = collection.store.undelivered(collection.now())
-    return StateTable(standing(collection, run_id), collection.max_credits, undelivered)
+    return StateTable(standing(collection, run_id), collection.max_credits, lambda: collection.reports, undelivered)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +14,22 @@ import psutil
 import pytest
 
 from collection_pipeline.cli import pools
-from collection_pipeline.cli.group import Refusal
+from collection_pipeline.cli.group import Failure, Refusal
 from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.definitions import GRAPH
 from collection_pipeline.engine.runs.launches import PARTITION, PROCESS, live_runs, this_process
 
 RELATIVE = "storage:\n  sqlite:\n    base_dir: data/dagster\ntelemetry:\n  enabled: false\n"
+
+OPEN = """
+import sys
+from pathlib import Path
+from collection_pipeline.cli.instance import open_instance
+print("ready", flush=True)
+sys.stdin.read()
+with open_instance(Path(sys.argv[1])):
+    pass
+"""
 
 
 @pytest.fixture
@@ -48,6 +61,52 @@ def test_a_home_that_cannot_be_used_is_wrong_configuration(tmp_path: Path) -> No
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(Refusal, match=r"DAGSTER_HOME=.*taken cannot be used"), open_instance(tmp_path / "taken"):
         pass
+
+
+def test_processes_that_create_a_home_at_the_same_moment_wait_for_each_other(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    command = [sys.executable, "-c", OPEN, str(home)]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(3)]
+    for process in started:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.close()  # they begin together
+    for process in started:
+        with process:
+            assert process.wait() == 0
+    databases = {path.name: path for path in home.rglob("*.db")}
+    assert {"runs.db", "index.db", "schedules.db"} <= databases.keys()
+    for path in databases.values():
+        with sqlite3.connect(path) as connection:
+            assert len(connection.execute("SELECT version_num FROM alembic_version").fetchall()) == 1, path
+
+
+def test_a_damaged_history_is_told_with_what_may_be_deleted(tmp_path: Path) -> None:
+    with open_instance(tmp_path):
+        pass
+    with sqlite3.connect(tmp_path / "history" / "runs.db") as connection:
+        connection.execute("INSERT INTO alembic_version VALUES ('ddcc6d7244c6')")
+    told = r"history in DAGSTER_HOME=.* is damaged.*The collection .* is kept.*delete the folder that `base_dir`"
+    with pytest.raises(Failure, match=told), open_instance(tmp_path):
+        pass
+
+
+def test_a_job_in_this_process_starts_no_others_for_ctrl_c_to_hit(instance: dg.DagsterInstance) -> None:
+    children: list[psutil.Process] = []
+
+    @dg.op
+    def look() -> None:
+        children.extend(psutil.Process().children())
+
+    @dg.job
+    def looking() -> None:
+        look()
+
+    before = psutil.Process().children()
+    assert looking.execute_in_process(instance=instance).success
+    assert children == before
 
 
 def test_whoever_waits_for_a_place_in_a_pool_is_told_who_has_it(

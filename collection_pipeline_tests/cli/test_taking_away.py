@@ -47,19 +47,26 @@ def test_a_version_that_there_is_not_cannot_be_retracted(collected: Collected) -
     assert "has no version 7 that could be retracted" in done.err
 
 
-def test_pruning_removes_rows_files_and_partition_together(collected: Collected, tmp_path: Path) -> None:
-    desk = collected.desk.copy(tmp_path / "desk")
-    old = desk.collect("run", "2020-01-01")
+def test_pruning_removes_rows_files_and_partition_together_and_nothing_of_the_folder_it_was_copied_from(
+    collected: Collected, tmp_path: Path
+) -> None:
+    original = collected.desk.copy(tmp_path / "original")
+    old = original.collect("run", "2020-01-01")
     assert old.code == 0, old.err
+    desk = original.copy(tmp_path / "desk")
+    here, there = (each.folder / "data" / "reports" / "2020-01-01" for each in (desk, original))
+    assert f"daily_report: {here / 'daily_report' / 'v1' / 'report.html'} " in desk.collect("status", "2020-01-01").out
+    files = sorted(there.rglob("*"))
     prune = ("prune", "--keep-days", "365")
     assert desk.collect(*prune, "--dry-run").out == "would go: 2020-01-01\n"
     unasked = desk.collect(*prune)
     assert (unasked.code, unasked.out) == (2, "")
-    assert (desk.folder / "data" / "reports" / "2020-01-01").exists()
+    assert here.exists()
 
     done = desk.collect(*prune, "--yes", "--json")
     assert (done.code, done.json) == (0, {"dry_run": False, "runs": ["2020-01-01"]})
-    assert not (desk.folder / "data" / "reports" / "2020-01-01").exists()
+    assert not here.exists()
+    assert sorted(there.rglob("*")) == files
     assert desk.collect("status", "2020-01-01").code == 2
     with dg.DagsterInstance.from_config(str(desk.folder / "data" / "dagster")) as instance:
         assert instance.get_dynamic_partitions("run_id") == ["2026-11-29"]

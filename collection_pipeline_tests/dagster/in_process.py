@@ -213,7 +213,7 @@ class InProcess:
         """The lines of the report's page."""
         view = self.job("daily_report", run_id).current
         assert view is not None
-        return Path(view.files[0]["path"]).read_text().splitlines()
+        return str((self.collection.reports / view.files[0]["path"]).read_text()).splitlines()
 
     def rows(self, job_id: str, run_id: str, version: int) -> int:
         """How many rows of a version can be read."""

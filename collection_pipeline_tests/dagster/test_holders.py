@@ -77,6 +77,19 @@ def test_a_process_that_ended_is_gone_and_so_is_one_whose_pid_is_used_again() ->
     assert not process_is_gone("another host", ended.pid, started)
 
 
+def test_a_process_that_ended_and_that_nobody_waited_for_is_gone() -> None:
+    host, ended = this_process()[0], subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = psutil.Process(ended.pid).create_time() - psutil.boot_time()
+    assert not process_is_gone(host, ended.pid, started)
+    ended.kill()
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is left as it is
+
+    assert psutil.Process(ended.pid).status() == psutil.STATUS_ZOMBIE
+    assert process_is_gone(host, ended.pid, started)
+    with ended:  # wait for it and close its input
+        pass
+
+
 def test_between_two_tries_only_the_end_of_the_dagster_run_ends_the_attempt(
     opened: InProcess, dagster_run: dg.DagsterRun, other_process: subprocess.Popen[bytes]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from collection_pipeline.engine.jobs.files import ASIDE, FilesUnavailableError, publish_files
+from collection_pipeline.engine.jobs.files import ASIDE, FilesUnavailableError, publish_files, remove_files
 
 FILES = {"report.html": b"<p>", "places.csv": b"name"}
 
@@ -35,8 +36,20 @@ def names(folder: UPath) -> set[str]:
 def test_the_manifest_leads_to_the_files(root: UPath) -> None:
     entries = publish_files(root, "2026-11-29", "daily_report", 1, FILES)
 
-    assert {entry["name"]: UPath(entry["path"]).read_bytes() for entry in entries} == FILES
+    assert {entry["name"]: (root / entry["path"]).read_bytes() for entry in entries} == FILES
     assert names(root / "2026-11-29" / "daily_report") == {"v1"}
+
+
+def test_moved_with_everything_the_files_are_found_and_removed_where_they_are_now(tmp_path: Path) -> None:
+    original, copy = UPath(tmp_path / "original"), UPath(tmp_path / "copy")
+    entries = publish_files(original, "2026-11-29", "daily_report", 1, FILES)
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    (copy / "2026-11-29" / "notes.txt").write_text("mine")
+
+    remove_files(copy, entries)
+
+    assert names(copy / "2026-11-29") == {"notes.txt"}
+    assert names(original / "2026-11-29" / "daily_report" / "v1") == set(FILES)
 
 
 def test_versions_and_jobs_stand_side_by_side(root: UPath) -> None:

@@ -30,11 +30,11 @@ def test_after_a_kill_at_any_point_one_whole_version_is_readable(database_url: s
         world.done(RUN, "search")
         repair(world, "edition 0", reports)
         for point in count(1):
-            before = readable(world)
+            before = readable(world, reports)
             child = children.start(claim_and_publish, database_url, reports, f"killed at {point}", point)
             survived = children.ended(child) == 0
 
-            now = readable(world)
+            now = readable(world, reports)
             status = release(world)
 
             assert now in (before, f"killed at {point}")
@@ -56,11 +56,11 @@ def release(world: World) -> str:
 def repair(world: World, edition: str, reports: Path) -> None:
     """The next attempt, which finds whatever the killed one left behind."""
     version = publish(world, world.claim(RUN, JOB, holder(edition)), edition, reports, Points(NEVER)).artifact.version
-    assert readable(world) == edition
+    assert readable(world, reports) == edition
     assert {path.name for path in (reports / RUN / JOB).iterdir()} == {f"v{number}" for number in range(1, version + 1)}
 
 
-def readable(world: World) -> str:
+def readable(world: World, reports: Path) -> str:
     """The edition that everybody reads now: rows, manifest and file agree on it, and none of it is missing."""
     job = next(job for job in world.store.run_view(RUN).jobs if job.job_id == JOB)
     assert job.current is not None
@@ -68,7 +68,7 @@ def readable(world: World) -> str:
     (edition,) = set(frame["name"]) - {name for name in frame["name"] if name.endswith((" a", " b"))}
     assert sorted(frame["name"]) == [edition, edition, f"{edition} a", f"{edition} b"]
     (file,) = job.current.files
-    content = Path(file["path"]).read_bytes()
+    content = (reports / file["path"]).read_bytes()
     assert content.decode() == edition
     assert sha256(content).hexdigest() == file["sha256"]
     return str(edition)

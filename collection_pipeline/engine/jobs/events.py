@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 import pandas as pd
+from upath import UPath
 
 from collection_pipeline.engine.checks import COVERAGE
 from collection_pipeline.engine.store import Attempt, Published
@@ -35,9 +36,9 @@ def check_results(published: Published) -> Iterator[dg.AssetCheckResult]:
 
 
 def materialization(
-    attempt: Attempt, published: Published, preview: pd.DataFrame | None, picture: bytes | None
+    attempt: Attempt, published: Published, reports: UPath, preview: pd.DataFrame | None, picture: bytes | None
 ) -> dg.MaterializeResult[Any]:
-    """The version as Dagster's catalogue shows it."""
+    """The version as Dagster's catalogue shows it. `reports` is where its files are."""
     artifact, manifest = published.artifact, published.manifest
     metadata: dict[str, Any] = {
         "dagster/row_count": published.row_count,
@@ -62,7 +63,7 @@ def materialization(
         encoded = base64.b64encode(picture).decode()
         metadata["picture"] = dg.MarkdownMetadataValue(f"![report](data:image/svg+xml;base64,{encoded})")
     for file in manifest.files:
-        metadata[file["name"]] = dg.PathMetadataValue(file["path"])
+        metadata[file["name"]] = dg.PathMetadataValue(str(reports / file["path"]))
     return dg.MaterializeResult(
         asset_key=artifact.job_id,
         metadata=metadata,

@@ -75,7 +75,7 @@ def execute(context: dg.AssetExecutionContext, declaration: Declaration, collect
         reason = rejection_reason(published.checks)
         text = rejected_text(attempt.run_id, attempt.job_id, published.artifact.version, reason)
         raise dg.Failure(text, allow_retries=False)
-    yield materialization(attempt, published, work.preview, work.picture)
+    yield materialization(attempt, published, work.collection.reports, work.preview, work.picture)
 
 
 def _claim(context: dg.AssetExecutionContext, declaration: Declaration, collection: Collection) -> Attempt | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ def publish_files(
 ) -> list[dict[str, Any]]:
     """Write `files` (name → content) as `root/run_id/job_id/v<version>/` and return what the manifest keeps of each.
 
+    Its `path` counts from `root`: reports that are moved or copied, database and all, are found where they are now.
     What an attempt left there that was killed before its version was committed is replaced.
     Raises `FilesUnavailableError` when the location cannot be written; nothing is left behind.
     """
@@ -65,7 +66,7 @@ def publish_files(
     return [
         {
             "name": name,
-            "path": str(final / name),
+            "path": f"{run_id}/{job_id}/{final.name}/{name}",
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         }
@@ -87,6 +88,16 @@ def _leftovers(folder: UPath, final: UPath) -> list[UPath]:
     if not folder.exists():
         return []
     return [each for each in folder.iterdir() if each == final or each.name.startswith(ASIDE)]
+
+
+def remove_files(root: UPath, files: Iterable[Mapping[str, Any]]) -> None:
+    """Remove the files of manifests, and the folders of version, job and run if nothing else is in them."""
+    for file in files:
+        path = root / file["path"]
+        path.unlink(missing_ok=True)
+        for folder in list(path.parents)[:3]:
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
 
 
 def remove_folder(folder: UPath) -> None:

@@ -70,11 +70,12 @@ def process_tag() -> str:
 
 def process_is_gone(host: str, pid: int | None, started: float | None) -> bool:
     """Whether a process of this host has ended. False where none is (see `Holder`), and for other hosts: nothing can be
-    said from here."""
+    said from here. One that nobody has waited for yet (a zombie) has ended too."""
     if pid is None or started is None or host != socket.gethostname():
         return False
     try:
-        return abs(_started(pid) - started) > _SAME_START_S
+        is_another = abs(_started(pid) - started) > _SAME_START_S
+        return is_another or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
 
