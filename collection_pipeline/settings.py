@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -25,6 +25,9 @@ SourceKind = Literal["emulator", "serpbase", "gateway"]
 
 SERPBASE_URL = "https://api.serpbase.dev"
 """The real service (the vendor's documentation)."""
+
+_OF_THE_VENDOR = ("SERPBASE_TIMEOUT", "SERPBASE_SOURCE")
+"""Read by the vendor's own clients, which may be used on the same machine."""
 
 _DATABASES = ("sqlite", "postgresql", "postgresql+psycopg")
 
@@ -143,9 +146,10 @@ class Settings(BaseModel):
         Both arguments default to those of the process. Relative paths count from the folder. Raises `SettingsError`.
         """
         folder = (Path.cwd() if folder is None else folder).absolute()
-        read = _read_dotenv(folder / ".env") | dict(os.environ if environ is None else environ)
+        in_file = _read_dotenv(folder / ".env")
+        read = in_file | dict(os.environ if environ is None else environ)
         given = {name: value.strip() for name, value in read.items() if value.strip()}
-        _refuse_unknown(given)
+        _refuse_unknown(given, in_file)
         data = _path(folder, "COLLECTION_DATA", given.get("COLLECTION_DATA", "data"))
         defaults = {
             "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
@@ -159,9 +163,14 @@ class Settings(BaseModel):
         if "://" not in values["COLLECTION_REPORTS"]:
             values["COLLECTION_REPORTS"] = str(_path(folder, "COLLECTION_REPORTS", values["COLLECTION_REPORTS"]))
         try:
-            return cls.model_validate(values)
+            found = cls.model_validate(values)
         except ValidationError as error:
             raise SettingsError(_explain(error, values)) from None  # the cause would carry the values
+        if found.serpbase_base_url is not None and found.serpbase_api_key is None:
+            raise SettingsError(
+                "SERPBASE_BASE_URL is set and SERPBASE_API_KEY is not. Set it (any word for an emulator)."
+            )
+        return found
 
 
 @cache
@@ -190,11 +199,15 @@ def _path(folder: Path, name: str, text: str) -> Path:
         raise SettingsError(f"{name}={text}: this machine has no such user. Expected: a path.") from error
 
 
-def _refuse_unknown(given: Mapping[str, str]) -> None:
-    """A misspelt variable would otherwise change nothing and say nothing."""
+def _refuse_unknown(given: Collection[str], in_file: Collection[str]) -> None:
+    """A misspelt variable would otherwise change nothing and say nothing.
+
+    The `.env` file holds settings alone, and what Dagster reads; the environment is full of other programs' variables.
+    """
     known = variables()
-    for name in sorted(given):
-        if name.startswith("COLLECTION_") and name not in known:
+    for name in sorted(set(given).difference(known, _OF_THE_VENDOR)):
+        ours = name.startswith(("COLLECTION_", "SERPBASE_")) or (name in in_file and not name.startswith("DAGSTER_"))
+        if ours or difflib.get_close_matches(name, ("ALERT_URLS",), cutoff=0.9):
             near = difflib.get_close_matches(name, known, n=1)
             right = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
             raise SettingsError(f"{name} is no setting. {right}")

@@ -96,14 +96,19 @@ class TestSource:
     def test_a_key_means_the_real_service(self, tmp_path: Path) -> None:
         assert load(tmp_path, SERPBASE_API_KEY="k").source_kind == "serpbase"
 
-    def test_an_address_means_a_gateway_with_or_without_a_key(self, tmp_path: Path) -> None:
-        found = load(tmp_path, SERPBASE_BASE_URL="https://gateway.example/v1/")
+    def test_an_address_means_a_gateway(self, tmp_path: Path) -> None:
+        found = load(tmp_path, SERPBASE_BASE_URL="https://gateway.example/v1/", SERPBASE_API_KEY="k")
         assert (found.source_kind, found.serpbase_base_url) == ("gateway", "https://gateway.example/v1")
-        assert load(tmp_path, SERPBASE_BASE_URL="https://g.example", SERPBASE_API_KEY="k").source_kind == "gateway"
+
+    def test_an_address_without_a_key_is_refused(self, tmp_path: Path) -> None:
+        assert refusal(tmp_path, SERPBASE_BASE_URL="http://127.0.0.1:8765") == (
+            "SERPBASE_BASE_URL is set and SERPBASE_API_KEY is not. Set it (any word for an emulator)."
+        )
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "[::1]"])
     def test_plain_http_is_accepted_on_loopback(self, tmp_path: Path, host: str) -> None:
-        assert load(tmp_path, SERPBASE_BASE_URL=f"http://{host}:8080").source_kind == "gateway"
+        found = load(tmp_path, SERPBASE_BASE_URL=f"http://{host}:8080", SERPBASE_API_KEY="k")
+        assert found.source_kind == "gateway"
 
     @pytest.mark.parametrize("host", ["gateway.example", "10.0.0.1", "127.0.0.1.example", "localhost.example"])
     def test_plain_http_is_refused_anywhere_else(self, tmp_path: Path, host: str) -> None:
@@ -172,9 +177,26 @@ class TestRefusals:
             "COLLECTION_CONCURRENCY",
         ]
 
-    def test_a_misspelt_variable_is_told_with_the_nearest_name(self, tmp_path: Path) -> None:
-        message = refusal(tmp_path, COLLECTION_TIMEZON="UTC")
-        assert message == "COLLECTION_TIMEZON is no setting. Did you mean COLLECTION_TIMEZONE?"
+    @pytest.mark.parametrize(
+        ("misspelt", "right"),
+        [
+            ("COLLECTION_TIMEZON", "COLLECTION_TIMEZONE"),
+            ("SERPBASE_API_KYE", "SERPBASE_API_KEY"),
+            ("ALERTS_URL", "ALERT_URLS"),
+            ("ALERT_URL", "ALERT_URLS"),
+        ],
+    )
+    def test_a_misspelt_variable_is_told_with_the_nearest_name(self, tmp_path: Path, misspelt: str, right: str) -> None:
+        assert refusal(tmp_path, **{misspelt: "x"}) == f"{misspelt} is no setting. Did you mean {right}?"
+
+    def test_an_unknown_name_in_the_env_file_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / ".env").write_text("COLECTION_LANGUAGE=zh\n", "utf-8")
+        assert refusal(tmp_path) == "COLECTION_LANGUAGE is no setting. Did you mean COLLECTION_LANGUAGE?"
+
+    def test_variables_of_the_vendors_clients_and_of_other_programs_are_left_alone(self, tmp_path: Path) -> None:
+        load(tmp_path, SERPBASE_TIMEOUT="5", SERPBASE_SOURCE="x", ALERT_LEVEL="x", AWS_PROFILE="x", COLLECTIONS="x")
+        (tmp_path / ".env").write_text("DAGSTER_PG_HOST=x\nSERPBASE_TIMEOUT=5\n", "utf-8")
+        load(tmp_path)
 
     def test_a_name_like_nothing_is_told_with_every_name(self, tmp_path: Path) -> None:
         message = refusal(tmp_path, COLLECTION_QQQQQQQQQQQQQQQQQQQQ="x")

@@ -13,6 +13,8 @@ from collection_pipeline.cli.state_table import look
 from collection_pipeline.cli.terminal import result, result_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from collection_pipeline.cli.session import Session
     from collection_pipeline.engine.collection import Collection
     from collection_pipeline.engine.run_ids import RunId
@@ -53,9 +55,9 @@ def rerun(
         if take_over:
             _take_over(work, job_id)
         work.advance()  # a holder that is gone no longer holds the job
-        before = work.attempts()[job_id]
+        before = work.attempts().get(job_id)  # None for a job that the run does not have yet
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
-        if work.attempts()[job_id] == before:
+        if work.attempts().get(job_id) == before:
             raise Failure(problem or work.advance().refusal(job_id))
         given_up = work.settle("collect rerun")
         if given_up is not None:
@@ -79,9 +81,9 @@ def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: 
     from collection_pipeline.engine.planning.preview import rerun_preview
 
     found = look(collection, run_id).found
-    cost = {job.job_id: _price(job) for job in found.view.jobs}
+    cost = _prices(collection, found.view.jobs, run_id)
     if missing_only:
-        cost[job_id] = 0
+        cost.pop(job_id, None)
     preview = rerun_preview(collection.graph, found.state, job_id, collection.now(), cost)
     if preview.decision.readiness != "run":
         raise Failure(found.explanation.refusal(job_id))
@@ -96,20 +98,22 @@ def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: 
             "runs": list(preview.runs),
             "outdated": list(preview.outdated),
             "credits": preview.credits,
+            "not_counted": list(preview.uncounted),
         }
         result_json(value)
         return
     for line in preview.lines():
         result(line)
     result("The cost is what these jobs last took.")
-    unknown = [job.job_id for job in found.view.jobs if job.job_id in preview.runs and job.latest is None]
-    if unknown:
-        result(f"Not counted: {', '.join(unknown)}, with no version so far.")
     if missing_only:
-        result(f"Of {job_id} only what is missing is bought, which is not counted here.")
+        result(f"Of {job_id} only what is missing is bought.")
 
 
-def _price(job: JobView) -> int:
-    """What buying all answers of a job's newest version anew would cost, in API credits."""
-    newest = job.latest
-    return 0 if newest is None else newest.credits_charged + newest.credits_reused
+def _prices(collection: Collection, jobs: Sequence[JobView], run_id: str) -> dict[str, int]:
+    """What buying all answers of each job's newest version anew would cost, in API credits.
+
+    That of an earlier run, if this run has none; a job that never had a version has no price.
+    """
+    here = {job.job_id: job.latest.credits_charged + job.latest.credits_reused for job in jobs if job.latest}
+    earlier = {each: collection.store.earlier_cost(each, run_id) for each in collection.graph.jobs if each not in here}
+    return here | {job_id: price for job_id, price in earlier.items() if price is not None}

@@ -61,12 +61,16 @@ class StagedRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallCounts:
-    """How an attempt's paid calls ended. What does not exist at the source is neither answered nor missing."""
+    """How an attempt's paid calls ended. What does not exist at the source is neither answered nor missing.
+
+    `commonest_error` says what most of the missing ones ended with, and how many of them; empty when none is missing.
+    """
 
     requested: int = 0
     answered: int = 0
     not_found: int = 0
     missing: int = 0
+    commonest_error: str = ""
 
     @property
     def wanted(self) -> int:
@@ -182,6 +186,8 @@ class Coverage:
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         calls = evidence.calls
         said = f"{calls.answered} of {calls.wanted} calls answered ({calls.share:.1%}), {calls.missing} missing"
+        if calls.commonest_error:
+            said += f": {calls.commonest_error}"
         if calls.not_found:
             said += f"; {calls.not_found} do not exist at the source"
         return CheckOutcome(

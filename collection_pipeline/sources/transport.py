@@ -61,7 +61,7 @@ async def exchange(
     session: aiohttp.ClientSession, url: URL, body: bytes, *, max_body_bytes: int = MAX_BODY_BYTES
 ) -> Reply:
     """Send one request and read its answer. Raises `SourceError`s only; redirects come back as they are."""
-    with _typed_errors():
+    with _typed_errors(f"{url.host}:{url.port}"):
         async with session.post(url, data=body, allow_redirects=False) as response:
             pieces: list[bytes] = []
             size = 0
@@ -75,7 +75,7 @@ async def exchange(
 
 
 @contextmanager
-def _typed_errors() -> Iterator[None]:
+def _typed_errors(server: str) -> Iterator[None]:
     """aiohttp's errors → the contract's. Their own texts are left out: they can quote what the server sent."""
     try:
         yield
@@ -84,7 +84,9 @@ def _typed_errors() -> Iterator[None]:
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError):
         raise TerminalSourceError("the server's certificate was not accepted; nothing was sent") from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-        raise TransientSourceError(f"no connection to the server ({_reason(error)}); nothing was sent") from None
+        raise TransientSourceError(
+            f"no connection to the server {server} ({_reason(error)}); nothing was sent"
+        ) from None
     except TimeoutError:
         raise TransientSourceError(
             "the answer did not come in time; it may have been charged", possibly_billed=True

@@ -6,6 +6,8 @@ import os
 import pty
 import re
 import signal
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.store import Store
 from collection_pipeline_tests.cli import crafted
 from collection_pipeline_tests.cli.conftest import Collected
@@ -93,7 +96,39 @@ def test_a_rerun_can_be_previewed_with_its_cost(collected: Collected) -> None:
     answer = collected.desk.collect("rerun", "detail_pages", "2026-11-29", "--dry-run", "--json").json
     assert answer["runs"] == ["detail_pages", "news_mentions", "daily_report"]
     assert answer["credits"] == 6
+    assert answer["not_counted"] == []
     assert collected.desk.collect("status", "--json").json["credits_charged"] == 8
+
+
+def test_a_job_that_never_delivered_costs_what_it_cost_before_or_is_not_counted(
+    collected: Collected, tmp_path: Path
+) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    desk.collect("run", "2026-11-30", "--only", "search_results")
+    later = desk.collect("rerun", "detail_pages", "2026-11-30", "--dry-run")
+    assert "Runs detail_pages, news_mentions, daily_report; about 6 API credits." in later.out.splitlines()
+    desk.collect("run", "2026-11-28", "--only", "search_results")
+    first = desk.collect("rerun", "detail_pages", "2026-11-28", "--dry-run")
+    assert (
+        "Runs detail_pages, news_mentions, daily_report; at least 0 API credits;"
+        " not counted: detail_pages, news_mentions, daily_report."
+    ) in first.out.splitlines()
+
+
+def test_a_job_that_the_graph_gained_after_the_run_can_be_rerun_in_it(collected: Collected, tmp_path: Path) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    with Store.open(desk.database_url) as store:
+        store.reopen("2026-11-29")
+        graph = store.graph_of("2026-11-29")
+        store.adopt_graph("2026-11-29", Graph.build(job for job in graph if job.job_id != "daily_report"))
+    with closing(sqlite3.connect(desk.folder / "data" / "collection.db")) as connection, connection:
+        connection.execute("DELETE FROM jobs WHERE job_id = 'daily_report'")
+        connection.execute("UPDATE runs SET settled_at = opened_at")
+
+    done = desk.collect("rerun", "daily_report", "2026-11-29", "--json")
+    assert done.code == 0, done.err
+    assert done.json["jobs"][-1]["job_id"] == "daily_report"
+    assert done.json["jobs"][-1]["status"] == "done"
 
 
 def test_a_day_without_details_degrades_and_its_repair_makes_it_whole(collected: Collected, tmp_path: Path) -> None:
@@ -141,7 +176,8 @@ def test_a_job_whose_holder_nobody_can_see_is_taken_over_when_somebody_says_so(
 def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_for_twice(desk: Desk) -> None:
     early = desk.collect("run", "2026-11-29", "--only", "detail_pages", "--json")
     assert early.code == 1
-    assert "detail_pages of 2026-11-29 has to wait: search_results about to start" in early.err
+    assert "detail_pages of 2026-11-29 has to wait: search_results has not run yet" in early.err
+    assert "type: collect run 2026-11-29 --only search_results" in early.err
     assert {job["status"] for job in early.json["jobs"]} == {"pending"}
 
     assert desk.collect("run", "2026-11-29", "--only", "search_results").code == 0

@@ -71,7 +71,7 @@ def test_of_a_failure_names_the_root_cause_and_the_repair_once(desk: Desk, store
     assert rows[0].startswith("search_results  failed")
     assert "failed at 06:00 (out of credits)" in rows[0]
     assert rows[1].startswith("detail_pages    pending, blocked")
-    assert rows[1].endswith("blocked: search_results failed at 06:00; kept: nothing")  # the reason is in its own row
+    assert rows[1].endswith("blocked: search_results failed at 06:00")  # the reason is in its own row
     assert done.out.count("Type: collect rerun search_results 2026-11-29") == 1
     assert "type:" not in done.out
     assert "API credits: 0 spent, 0 saved by reuse, no limit set" in done.out

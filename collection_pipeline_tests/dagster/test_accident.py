@@ -37,14 +37,15 @@ def a_tenth_of_its_usual_size(world: InProcess) -> None:
 
 
 SEARCHES = {
-    never_started: "detail_pages of 2026-03-03 has to wait: search_results about to start; kept: nothing",
+    never_started: "detail_pages of 2026-03-03 has to wait: search_results has not run yet;"
+    " type: collect run 2026-03-03 --only search_results",
     failed: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (the source says no);"
-    " kept: nothing; type: collect rerun search_results 2026-03-03",
+    " type: collect rerun search_results 2026-03-03",
     empty: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (check feature_id_present failed:"
     " 0 of 0 rows have a feature_id; check volume failed: 0 rows, at least 10 expected (usual: 20));"
-    " kept: nothing; type: collect rerun search_results 2026-03-03",
+    " type: collect rerun search_results 2026-03-03",
     a_tenth_of_its_usual_size: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (check volume"
-    " failed: 2 rows, at least 10 expected (usual: 20)); kept: nothing; type: collect rerun search_results 2026-03-03",
+    " failed: 2 rows, at least 10 expected (usual: 20)); type: collect rerun search_results 2026-03-03",
 }
 
 
@@ -78,9 +79,7 @@ def test_details_are_refused_while_search_is_late(world: InProcess) -> None:
     with world.in_background(TODAY, "search_results") as dagster_run_id:
         world.at(f"{TODAY}T09:00")
         waits = "detail_pages of 2026-03-03 has to wait: search_results running since 06:00"
-        assert failures(world.launch(TODAY, "detail_pages")) == [
-            f"{waits} in Dagster run {dagster_run_id[:8]}; kept: nothing"
-        ]
+        assert failures(world.launch(TODAY, "detail_pages")) == [f"{waits} in Dagster run {dagster_run_id[:8]}"]
         world.script.release("search_results", TODAY)
     assert world.script.starts("detail_pages", TODAY) == 0
 

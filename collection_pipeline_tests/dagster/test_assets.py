@@ -172,6 +172,39 @@ def test_too_little_coverage_is_tried_again_and_buys_only_the_rest(world: InProc
     assert world.view(RUN).credits.charged == 4
 
 
+class DeadSource:
+    """Answers nothing, ever."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
+        for request in requests:
+            admit(request)
+            self.calls += 1
+            now = datetime.fromisoformat(f"{RUN}T06:00+00:00")
+            yield Attempt(request, 1, True, now, 1, error=TransientSourceError("no connection to the server"))
+
+
+def test_a_source_that_answers_nothing_is_the_reason_and_not_the_checks_that_find_no_rows(world: InProcess) -> None:
+    source = DeadSource()
+
+    @contextmanager
+    def open_source(moment: datetime) -> Iterator[DeadSource]:
+        yield source
+
+    def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
+        answers = job.fetch(ApiRequest("search", {"q": name}) for name in "abcd")
+        return rows([str(answer.request.params["q"]) for answer in answers], 1, ""), Losses()
+
+    world = world.changed(asset_of(body, Coverage(hard=0.8)))
+    world.collection.open_source = open_source
+    assert not world.launch(RUN, "search_results").success
+    assert source.calls == 8, "what may be over soon is tried again"
+    assert "(0 of 4 calls answered: no connection to the server (4 of 4))" in world.reason("search_results", RUN)
+    assert world.view(RUN).jobs[0].latest is None, "there was nothing to judge"
+
+
 def test_a_soft_check_alerts_once_and_is_over_when_a_later_artifact_passes(world: InProcess) -> None:
     tuesday, wednesday = "2026-03-03", "2026-03-04"
     few = {RUN, tuesday}

@@ -63,6 +63,12 @@ def test_what_does_not_exist_is_neither_answered_nor_missing() -> None:
     assert outcome.metadata == {"coverage": 1.0, "answered": 4, "missing": 0, "not_found": 6}
 
 
+def test_what_most_calls_ended_with_is_said() -> None:
+    counts = CallCounts(10, answered=4, missing=6, commonest_error="HTTP 500 (5 of 6)")
+    outcome = Coverage(hard=0.8).evaluate(Evidence(Rows(4), counts))
+    assert outcome.description == "4 of 10 calls answered (40.0%), 6 missing: HTTP 500 (5 of 6)"
+
+
 @pytest.mark.parametrize(
     ("check", "rows", "expected"),
     [

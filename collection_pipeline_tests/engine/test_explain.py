@@ -70,9 +70,9 @@ TYPE_SEARCH = "collect rerun search_results 2026-11-29"
 
 
 @pytest.mark.parametrize("job_id", ["detail_pages", "news_mentions"])
-def test_whatever_is_blocked_names_the_root_cause_what_was_kept_and_what_to_type(job_id: str) -> None:
+def test_whatever_is_blocked_names_the_root_cause_and_what_to_type(job_id: str) -> None:
     assert explained(SEARCH_FAILED).reason(job_id) == (
-        f"blocked: search_results failed at 06:12 (out of credits); kept: nothing; type: {TYPE_SEARCH}"
+        f"blocked: search_results failed at 06:12 (out of credits); type: {TYPE_SEARCH}"
     )
 
 
@@ -136,7 +136,7 @@ def test_data_that_is_old_further_up_is_said_too() -> None:
 def test_a_blocked_degrade_edge_says_that_nothing_young_enough_is_there() -> None:
     assert explained(DETAILS_FAILED).reason("daily_report") == (
         "blocked: detail_pages failed and detail_pages has nothing of an earlier run inside its shelf life of 3 days;"
-        " kept: nothing; type: collect rerun detail_pages 2026-11-29"
+        " type: collect rerun detail_pages 2026-11-29"
     )
 
 
@@ -157,7 +157,7 @@ def test_what_stands_on_retracted_data_says_so() -> None:
 def test_a_job_blocked_by_two_failures_names_both_and_both_commands() -> None:
     graph = Graph.build([job("a"), job("b"), job("c", edge("a"), edge("b"))])
     assert explained({"a": failed(), "b": failed()}, graph=graph).reason("c") == (
-        "blocked: a failed and b failed; kept: nothing; type: collect rerun a 2026-11-29 && collect rerun b 2026-11-29"
+        "blocked: a failed and b failed; type: collect rerun a 2026-11-29 && collect rerun b 2026-11-29"
     )
 
 
@@ -185,16 +185,17 @@ def test_finished_and_running_jobs_wait_for_nothing_and_need_no_command() -> Non
 def test_the_gate_refuses_in_the_words_of_the_status() -> None:
     words = explained(SEARCH_FAILED)
     assert words.refusal("detail_pages") == (
-        "detail_pages of 2026-11-29 is blocked: search_results failed at 06:12 (out of credits);"
-        f" kept: nothing; type: {TYPE_SEARCH}"
+        f"detail_pages of 2026-11-29 is blocked: search_results failed at 06:12 (out of credits); type: {TYPE_SEARCH}"
     )
     assert explained({"search_results": RUNNING}).refusal("detail_pages") == (
-        "detail_pages of 2026-11-29 has to wait: search_results running since 06:05 in Dagster run 0a1b2c3d;"
-        " kept: nothing"
+        "detail_pages of 2026-11-29 has to wait: search_results running since 06:05 in Dagster run 0a1b2c3d"
+    )
+    assert explained({}).refusal("detail_pages") == (
+        "detail_pages of 2026-11-29 has to wait: search_results has not run yet;"
+        " type: collect run 2026-11-29 --only search_results"
     )
     assert explained(DETAILS_FAILED).refusal("news_mentions") == (
-        "news_mentions of 2026-11-29 is skipped: detail_pages failed;"
-        " kept: nothing; type: collect rerun detail_pages 2026-11-29"
+        "news_mentions of 2026-11-29 is skipped: detail_pages failed; type: collect rerun detail_pages 2026-11-29"
     )
 
 

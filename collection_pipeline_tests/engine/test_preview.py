@@ -22,7 +22,7 @@ from collection_pipeline_tests.engine.builders import (
     state,
 )
 
-COST = {"search_results": 2, "detail_pages": 40, "news_mentions": 5}
+COST = {"search_results": 2, "detail_pages": 40, "news_mentions": 5, "daily_report": 0}
 SEARCH, DETAILS, NEWS = artifact("search_results"), artifact("detail_pages"), artifact("news_mentions")
 WHOLE = {
     "search_results": done("search_results"),
@@ -123,3 +123,10 @@ def test_the_preview_in_lines() -> None:
         "Becomes outdated: daily_report.",
         "Runs detail_pages, news_mentions; about 45 API credits.",
     ]
+
+
+def test_what_nobody_knows_the_cost_of_is_said_to_be_not_counted() -> None:
+    found = rerun_preview(collection_graph("pin"), run_state(WHOLE), "detail_pages", BEFORE_NINE, {"detail_pages": 40})
+    assert found.lines()[-1] == (
+        "Runs detail_pages, news_mentions; at least 40 API credits; not counted: news_mentions."
+    )

@@ -215,6 +215,7 @@ class _Work:
             yield rows
 
     def _audit(self, calls: PaidCalls, usual_rows: Sequence[int], staged: StagedRows) -> Sequence[CheckOutcome]:
+        calls.refuse_silence()
         evidence = Evidence(
             staged,
             calls.counts,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.jobs.recording import Recorder
@@ -44,6 +45,18 @@ class SpendingStoppedError(Exception):
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class NothingAnsweredError(Exception):
+    """No call of the attempt was answered, and the source did not say that what was asked for does not exist.
+
+    `kind` is that of the commonest error; `retryable` says whether a later attempt may fare better.
+    """
+
+    def __init__(self, message: str, kind: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
 
 
 @dataclass
@@ -95,13 +108,26 @@ class PaidCalls:
     @property
     def counts(self) -> CallCounts:
         """How the calls ended, for the checks."""
-        not_found = sum(1 for call in self.lost if call.kind == "not_found")
+        missing = self._missing
         return CallCounts(
             requested=self.requested,
             answered=self.requested - len(self.lost),
-            not_found=not_found,
-            missing=len(self.lost) - not_found,
+            not_found=len(self.lost) - len(missing),
+            missing=len(missing),
+            commonest_error=_commonest(missing).text if missing else "",
         )
+
+    def refuse_silence(self) -> None:
+        """Raise `NothingAnsweredError` if calls were made and every one ended in an error: no data to judge is here."""
+        missing = self._missing
+        if missing and len(missing) == self.requested:
+            common = _commonest(missing)
+            message = f"0 of {self.requested} calls answered: {common.text}"
+            raise NothingAnsweredError(message, common.kind, retryable=self.retryable)
+
+    @property
+    def _missing(self) -> list[Unanswered]:
+        return [call for call in self.lost if call.kind != NotFoundError.kind]
 
     async def _buy(self, requests: Iterable[ApiRequest], batch: _Batch) -> None:
         allowance = _Allowance(self.store, self.attempt, self.max_credits)
@@ -153,6 +179,16 @@ class PaidCalls:
         spent = self.store.credits(self.attempt.run_id)
         remedy = _REMEDIES[type(error)].format(enough=spent.charged + spent.possibly_billed + cost)
         return f"{error}; {here} answers are here, the {len(missing)} missing ones cost {cost} credits; {remedy}"
+
+
+class _Commonest(NamedTuple):
+    kind: str
+    text: str
+
+
+def _commonest(missing: Sequence[Unanswered]) -> _Commonest:
+    ((kind, message), times) = Counter((call.kind, call.message) for call in missing).most_common(1)[0]
+    return _Commonest(kind, f"{message} ({times} of {len(missing)})")
 
 
 _Ended = tuple[Attempt, int]

@@ -31,7 +31,7 @@ class RerunPreview:
 
     `decision` is the job's own; unless its readiness is "run" the rerun would be refused, and nothing follows.
     `runs`: the jobs that run, the rerun one first. `outdated`: those that keep an artifact built on older data.
-    `credits`: the API cost of `runs`.
+    `credits`: the API cost of `runs`, but for those `uncounted`, whose cost nobody knows.
     """
 
     decision: Decision
@@ -39,20 +39,24 @@ class RerunPreview:
     runs: tuple[str, ...] = ()
     outdated: tuple[str, ...] = ()
     credits: int = 0
+    uncounted: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """The preview for people, one edge a line."""
         lines = [f"{each.edge.upstream} → {each.consumer}: {each.effect}" for each in self.effects]
         if self.outdated:
             lines.append(f"Becomes outdated: {', '.join(self.outdated)}.")
-        lines.append(f"Runs {', '.join(self.runs) or 'nothing'}; about {self.credits} API credits.")
+        cost = f"{'at least' if self.uncounted else 'about'} {self.credits} API credits"
+        if self.uncounted:
+            cost += f"; not counted: {', '.join(self.uncounted)}"
+        lines.append(f"Runs {', '.join(self.runs) or 'nothing'}; {cost}.")
         return lines
 
 
 def rerun_preview(graph: Graph, run: RunState, job_id: str, now: datetime, cost: Mapping[str, int]) -> RerunPreview:
     """Follow a rerun of `job_id` through the graph, every attempt succeeding with new data.
 
-    `cost`: API credits by job_id; a job that is not named costs nothing. What is in flight is taken to succeed first.
+    `cost`: API credits by job_id; a job that is not named is not counted. What is in flight is taken to succeed first.
     """
     before = plan(graph, run, now).decisions
     if before[job_id].readiness != "run":
@@ -76,7 +80,9 @@ def rerun_preview(graph: Graph, run: RunState, job_id: str, now: datetime, cost:
         for consumer, edge in graph.consumers(upstream)
     )
     outdated = tuple(each for each in after if after[each].outdated and not before[each].outdated)
-    return RerunPreview(before[job_id], effects, tuple(runs), outdated, sum(cost.get(each, 0) for each in runs))
+    uncounted = tuple(each for each in runs if each not in cost)
+    total = sum(cost.get(each, 0) for each in runs)
+    return RerunPreview(before[job_id], effects, tuple(runs), outdated, total, uncounted)
 
 
 def _publish(run: RunState, decision: Decision, consumed: Inputs | None) -> RunState:

@@ -53,6 +53,12 @@ class Reading(StorePart):
         """The row counts of the current artifacts of the last `n` runs before this one, newest first."""
         return [row.row_count for row in self._earlier(job_id, run_id, (artifacts.c.row_count,), n)]
 
+    def earlier_cost(self, job_id: str, run_id: str) -> int | None:
+        """What all answers of the job cost in the nearest earlier run that has it, in API credits; None without one."""
+        columns = ((artifacts.c.credits_charged + artifacts.c.credits_reused).label("cost"),)
+        found = self._earlier(job_id, run_id, columns, 1)
+        return int(found[0].cost) if found else None
+
     def _earlier(
         self, job_id: str, run_id: str, columns: Sequence[sa.ColumnElement[Any]], n: int
     ) -> Sequence[sa.Row[Any]]:

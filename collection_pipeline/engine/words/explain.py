@@ -5,6 +5,7 @@ Root cause first: what is blocked behind something blocked behind a failure name
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,7 +64,7 @@ class Explanation:
         if decision.status == "done":
             parts += self._annotations(decision)
         if decision.blocked or decision.status == "failed":
-            parts.append(f"kept: {_kept(decision)}")
+            parts += _kept(decision)
         command = self.next_command(job_id)
         if command is not None:
             parts.append(f"type: {command}")
@@ -73,10 +74,13 @@ class Explanation:
         """What the gate says to somebody who starts a job whose readiness is not "run"."""
         decision = self.plan.decisions[job_id]
         verb = {"wait": "has to wait", "blocked": "is blocked", "skip": "is skipped"}
-        parts = [f"{job_id} of {self.run.run_id} {verb[decision.readiness]}: {self._held_by(decision)}"]
-        parts.append(f"kept: {_kept(decision)}")
+        idle = [root for root in roots(self.plan, job_id) if self.plan.decisions[root].due]
+        parts = [f"{job_id} of {self.run.run_id} {verb[decision.readiness]}: {self._held_by(decision, idle)}"]
+        parts += _kept(decision)
         if decision.readiness in ("blocked", "skip"):
             parts.append(f"type: {self._repair(job_id)}")
+        elif idle:
+            parts.append("type: " + " && ".join(f"collect run {self.run.run_id} --only {root}" for root in idle))
         return "; ".join(parts)
 
     def waits_for(self, job_id: str) -> tuple[WaitsFor, ...]:
@@ -182,15 +186,21 @@ class Explanation:
         notes += [f"built on retracted data of {name}" for name in self.facts.of(decision.job_id).retracted_inputs]
         return notes
 
-    def _held_by(self, decision: Decision) -> str:
-        """Root causes first, then what the job's own degrade edges lack."""
-        held = [f"{root} {self.condition(root)}" for root in roots(self.plan, decision.job_id)]
+    def _held_by(self, decision: Decision, idle: Collection[str] = ()) -> str:
+        """Root causes first, then what the job's own degrade edges lack. `idle` are those that nothing is starting."""
+        held = [
+            f"{root} {self._idleness(root) if root in idle else self.condition(root)}"
+            for root in roots(self.plan, decision.job_id)
+        ]
         held += [
             f"{edge.edge.upstream} has nothing of an earlier run{self._inside_shelf_life(edge.edge.upstream)}"
             for edge in decision.edges
             if edge.edge.policy == "degrade" and edge.resolution == "blocked"
         ]
         return " and ".join(held)
+
+    def _idleness(self, job_id: str) -> str:
+        return "has not run yet" if self.plan.decisions[job_id].state.attempted is None else "has to run again first"
 
     def _outcome(self, each: EdgeDecision) -> str:
         match each.resolution:
@@ -233,8 +243,9 @@ class Explanation:
         return clock(instant, self.run.moment, self.facts.timezone)
 
 
-def _kept(decision: Decision) -> str:
-    return "nothing" if decision.state.current is None else f"version {decision.state.current.version} of this run"
+def _kept(decision: Decision) -> list[str]:
+    current = decision.state.current
+    return [] if current is None else [f"kept: version {current.version} of this run"]
 
 
 def _version(artifact: Artifact | None, run_id: str) -> str:
