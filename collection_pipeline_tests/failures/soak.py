@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -14,6 +15,8 @@ from collection_pipeline_tests.failures.desk import Desk
 from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, Found, run_trial
 from deploy.postgres.server import PostgresServer
 
+DATABASES = ("sqlite", "postgresql")
+
 
 def main() -> None:
     """Run the trials on each database, and print what they came to."""
@@ -21,29 +24,36 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20, help="on each database")
     parser.add_argument("--kills", type=int, default=3, help="in each trial")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--database", choices=DATABASES, action="append", help="default: both in turn")
     options = parser.parse_args()
-    with TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # root's PostgreSQL server runs as somebody else
-        server = PostgresServer(folder / "server")
-        with server.running():
-            for database in ("sqlite", "postgresql"):
-                random = Random(f"{options.seed} {database}")
-                found = []
-                for number in range(options.trials):
-                    with ExitStack() as stack:
-                        here = folder / f"{database}-{number}"
-                        here.mkdir()
-                        url = f"sqlite:///{here / 'collection.db'}"
-                        if database == "postgresql":
-                            url = stack.enter_context(server.new_database())
-                        found.append(_trial(here, url, random, options.kills))
-                _report(database, found)
+    for database in options.database or DATABASES:
+        random = Random(f"{options.seed} {database}")
+        with TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            folder.chmod(0o755)  # root's PostgreSQL server runs as somebody else
+            with _urls(database, folder) as new_url:
+                found = [
+                    _trial(folder / str(number), new_url, random, options.kills) for number in range(options.trials)
+                ]
+        _report(database, found)
 
 
-def _trial(folder: Path, url: str, random: Random, kills: int) -> Found:
+@contextmanager
+def _urls(database: str, folder: Path) -> Iterator[Callable[[Path], AbstractContextManager[str]]]:
+    """How to come by an empty database for a trial in a folder."""
+    if database == "sqlite":
+        yield lambda here: nullcontext(f"sqlite:///{here / 'collection.db'}")
+        return
+    server = PostgresServer(folder / "server")
+    with server.running():
+        yield lambda _here: server.new_database()
+
+
+def _trial(folder: Path, new_url: Callable[[Path], AbstractContextManager[str]], random: Random, kills: int) -> Found:
+    folder.mkdir()
     (folder / "queries.toml").write_text(THOUSAND_PLACES, "utf-8")
-    with embedded(EmulatorOptions(day=DAY, latency_ms=LATENCY_MS)) as emulator:
+    options = EmulatorOptions(day=DAY, latency_ms=LATENCY_MS)
+    with new_url(folder) as url, embedded(options) as emulator:
         return run_trial(Desk(folder, url, emulator.base_url, emulator.account), random, kills)
 
 
