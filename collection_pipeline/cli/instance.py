@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import dagster as dg
-from dagster._core.instance import InstanceRef  # the one way to override a setting of a dagster.yaml
+import yaml
 
 from collection_pipeline.cli.group import Failure, Refusal
 
@@ -54,7 +55,7 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / CONFIG).exists():
             (home / CONFIG).write_text(NEW_HOME, "utf-8")
-        opened = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=NO_CAPTURE))
+        opened = _without_capture(home)
     except OSError as error:
         raise _unusable(home, error) from error
     except Exception as error:
@@ -70,6 +71,15 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
         os.close(lock)
     with opened as instance:
         yield instance
+
+
+def _without_capture(home: Path) -> dg.DagsterInstance:
+    """The instance that the home's dagster.yaml describes, but for `NO_CAPTURE`: Dagster takes settings from files."""
+    config = yaml.safe_load((home / CONFIG).read_text("utf-8")) or {}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as overridden:
+        yaml.safe_dump({**config, **NO_CAPTURE}, overridden)
+        overridden.flush()
+        return dg.DagsterInstance.from_config(str(home), overridden.name)
 
 
 def _unusable(home: Path, error: OSError) -> Refusal:
