@@ -60,7 +60,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     value, note = ratio(between["ours"], between["stock"])
     yield Figure("hand-over, of four stock assets", value, "x", at_most=1.2, note=note)
     value, note = ratio(between["ours"], between["checked"])
-    yield Figure("hand-over, of four stock assets with as many checks", value, "x", note=note)
+    yield Figure("hand-over, of four stock assets with as many checks", value, "x", at_most=1.2, note=note)
     value, note = ratio(whole["ours"], whole["stock"])
     yield Figure("the whole Dagster run, of four stock assets", value, "x", note=note)
     for name, words in {"ours": "ours", "stock": "stock", "checked": "stock with checks"}.items():
@@ -143,7 +143,7 @@ def _stock_asset(name: str, before: str | None, checks: tuple[str, ...]) -> dg.A
         partitions_def=RUNS,
         check_specs=[dg.AssetCheckSpec(check, asset=name) for check in checks],
     )
-    def work() -> dg.MaterializeResult[None]:
+    def work() -> dg.MaterializeResult:  # type: ignore[type-arg] # Dagster knows the bare class only
         stamps.append(time.perf_counter())
         rows = _rows()
         stamps.append(time.perf_counter())
