@@ -146,10 +146,9 @@ class Settings(BaseModel):
         Both arguments default to those of the process. Relative paths count from the folder. Raises `SettingsError`.
         """
         folder = (Path.cwd() if folder is None else folder).absolute()
-        in_file = _read_dotenv(folder / ".env")
-        read = in_file | dict(os.environ if environ is None else environ)
+        read = _read_dotenv(folder / ".env") | dict(os.environ if environ is None else environ)
         given = {name: value.strip() for name, value in read.items() if value.strip()}
-        _refuse_unknown(given, in_file)
+        _refuse_unknown(given)
         data = _path(folder, "COLLECTION_DATA", given.get("COLLECTION_DATA", "data"))
         defaults = {
             "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
@@ -199,15 +198,11 @@ def _path(folder: Path, name: str, text: str) -> Path:
         raise SettingsError(f"{name}={text}: this machine has no such user. Expected: a path.") from error
 
 
-def _refuse_unknown(given: Collection[str], in_file: Collection[str]) -> None:
-    """A misspelt variable would otherwise change nothing and say nothing.
-
-    The `.env` file holds settings alone, and what Dagster reads; the environment is full of other programs' variables.
-    """
+def _refuse_unknown(given: Collection[str]) -> None:
+    """A misspelt variable would otherwise change nothing and say nothing. Other programs' variables are none of ours."""
     known = variables()
     for name in sorted(set(given).difference(known, _OF_THE_VENDOR)):
-        ours = name.startswith(("COLLECTION_", "SERPBASE_")) or (name in in_file and not name.startswith("DAGSTER_"))
-        if ours or difflib.get_close_matches(name, ("ALERT_URLS",), cutoff=0.9):
+        if name.startswith(("COLLECTION_", "SERPBASE_")) or difflib.get_close_matches(name, known, cutoff=0.9):
             near = difflib.get_close_matches(name, known, n=1)
             right = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
             raise SettingsError(f"{name} is no setting. {right}")

@@ -189,13 +189,13 @@ class TestRefusals:
     def test_a_misspelt_variable_is_told_with_the_nearest_name(self, tmp_path: Path, misspelt: str, right: str) -> None:
         assert refusal(tmp_path, **{misspelt: "x"}) == f"{misspelt} is no setting. Did you mean {right}?"
 
-    def test_an_unknown_name_in_the_env_file_is_refused(self, tmp_path: Path) -> None:
+    def test_a_misspelt_name_in_the_env_file_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / ".env").write_text("COLECTION_LANGUAGE=zh\n", "utf-8")
         assert refusal(tmp_path) == "COLECTION_LANGUAGE is no setting. Did you mean COLLECTION_LANGUAGE?"
 
     def test_variables_of_the_vendors_clients_and_of_other_programs_are_left_alone(self, tmp_path: Path) -> None:
         load(tmp_path, SERPBASE_TIMEOUT="5", SERPBASE_SOURCE="x", ALERT_LEVEL="x", AWS_PROFILE="x", COLLECTIONS="x")
-        (tmp_path / ".env").write_text("DAGSTER_PG_HOST=x\nSERPBASE_TIMEOUT=5\n", "utf-8")
+        (tmp_path / ".env").write_text("DAGSTER_PG_HOST=x\nSERPBASE_TIMEOUT=5\nAWS_PROFILE=x\n", "utf-8")
         load(tmp_path)
 
     def test_a_name_like_nothing_is_told_with_every_name(self, tmp_path: Path) -> None:
