@@ -199,7 +199,7 @@ def _path(folder: Path, name: str, text: str) -> Path:
 
 
 def _refuse_unknown(given: Collection[str]) -> None:
-    """A misspelt variable would otherwise change nothing and say nothing. Other programs' variables are none of ours."""
+    """A misspelt variable would otherwise change nothing and say nothing. Other programs' variables are not ours."""
     known = variables()
     for name in sorted(set(given).difference(known, _OF_THE_VENDOR)):
         if name.startswith(("COLLECTION_", "SERPBASE_")) or difflib.get_close_matches(name, known, cutoff=0.9):
