@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -146,7 +147,8 @@ class Servers:
 
     def await_settled(self, *run_ids: str) -> None:
         """Wait until the planner has nothing left to do in these runs, and Dagster neither."""
-        wait_for(lambda: all(self._is_settled(run_id) for run_id in run_ids), f"{run_ids} to settle", self.describe)
+        for run_id in run_ids:
+            wait_for(partial(self._is_settled, run_id), f"{run_id} to settle", self.describe)
 
     def await_status(self, job_id: str, run_id: str, status: str) -> None:
         wait_for(

@@ -49,7 +49,7 @@ def test_a_materialization_says_what_it_is_and_what_it_was_made_of(degraded: InP
         },
         {"upstream": "news_mentions", "run_id": "left out", "version": "", "as_of": "", "policy": "optional"},
     ]
-    assert "0x0:0x1".replace(":", "&#58;") in str(shown["preview"].value)
+    assert "| `0x0:0x1` | `1` |" in str(shown["preview"].value)
     assert str(shown["report.txt"].value).endswith("2026-03-03/daily_report/v1/report.txt")
 
 
@@ -58,6 +58,7 @@ def test_checks_are_recorded_for_the_partition_and_degraded_input_is_a_warning(d
     assert {name: (each.passed, each.severity.value) for name, each in verdicts.items()} == {
         "schema": (True, "ERROR"),
         "unique_key": (True, "ERROR"),
+        "volume": (True, "WARN"),
         "degraded_inputs": (False, "WARN"),
         "omitted_inputs": (False, "WARN"),
     }
