@@ -13,17 +13,8 @@ from typing import Any
 
 _SERVER = multiprocessing.get_context("forkserver")
 # Not the assets: they read the environment, which each child has of its own.
-_PRELOADED = [
-    "aiohttp",
-    "alembic.command",
-    "apprise",
-    "dagster",
-    "hypothesis",
-    "pandera.pandas",
-    "psycopg",
-    "rich.live",
-]
-_PRELOADED += ["upath", "watchdog.observers", "collection_pipeline_tests.failures.publisher"]
+_PRELOADED = ["aiohttp", "alembic.command", "apprise", "dagster", "pandera.pandas", "psycopg", "rich.live", "upath"]
+_PRELOADED += ["collection_pipeline_tests.failures.publisher"]
 _SERVER.set_forkserver_preload(_PRELOADED)
 
 PATIENCE_S = 120
