@@ -23,7 +23,7 @@ IN_FLIGHT = 64
 
 def measure(*, quick: bool) -> Iterator[Figure]:
     """Fetching through the ledger, and with publishing, against the ideal and against bare aiohttp."""
-    places = IN_FLIGHT * (50 if quick else 200)
+    places = IN_FLIGHT * (50 if quick else 120)
     ideal_s = places / IN_FLIGHT * LATENCY_S
     with serving(LATENCY_S) as base_url, TemporaryDirectory() as folder:
         taken = interleaved(

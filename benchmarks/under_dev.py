@@ -35,7 +35,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         store = Store.open(Settings.load(environ).database_url.get_secret_value())
         with store, dev_server(environ) as server:
             failing, recovering = [], []
-            for number in range(1 if quick else 3):
+            for number in range(1 if quick else 2):
                 run_id = f"{today}" if number == 0 else f"{today}.{number + 1}"
                 failing.append(_degrade(server, store, base_url, run_id))
                 recovering.append(_recover(server, store, base_url, run_id))
@@ -43,7 +43,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
             yield Figure("details fail, to the degraded report", median(failing), "s", at_most=5, note=note)
             note = f"{len(recovering)} times: {min(recovering):.1f} to {max(recovering):.1f}"
             yield Figure("details recover, to the whole report", median(recovering), "s", note=note)
-            yield from _idle(server, 20 if quick else 40, 2 if quick else 3)
+            yield from _idle(server, 15 if quick else 25, 2)
 
 
 def _degrade(server: DevServer, store: Store, base_url: str, run_id: str) -> float:
