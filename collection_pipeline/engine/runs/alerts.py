@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import apprise
-
 from collection_pipeline.engine.store import Store, Transition
 from collection_pipeline.engine.visible import visible
 
@@ -29,6 +27,8 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -
 
 def _deliver(title: str, text: str, urls: Sequence[str]) -> str | None:
     """None when every channel took the message, else what went wrong, in words that show no address."""
+    import apprise  # only for those who have a channel
+
     try:
         channels = apprise.Apprise()
         unusable = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
