@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -73,6 +74,7 @@ class Desk:
             stdout=stdout,
             stderr=stderr,
             text=True,
+            preexec_fn=_obey_interrupts,  # noqa: PLW1509 - these tests have no threads at that point
         )
         with process:
             try:
@@ -93,6 +95,11 @@ class Desk:
         """The same history in another folder, to go on from there."""
         shutil.copytree(self.folder, folder)
         return Desk(folder)
+
+
+def _obey_interrupts() -> None:
+    """A shell starts what it puts in the background with interrupts ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def new_desk(folder: Path) -> Desk:
