@@ -53,7 +53,7 @@ def test_an_unknown_text_and_a_missing_value_are_errors() -> None:
         (
             MOMENT + timedelta(days=1),
             "data as of 2026-11-30 (the day after the run's)",
-            "数据截至 2026-11-30（运行日之后 1 天）",
+            "数据截至 2026-11-30（批次日之后 1 天）",
         ),
     ],
 )
