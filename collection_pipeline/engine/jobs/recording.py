@@ -15,6 +15,9 @@ Exchange = TypeVar("Exchange")
 WRITE_BATCH = 64
 """Exchanges stored per transaction, and exchanges that may wait for it, at the most. A kill loses them."""
 
+GATHER_S = 0.01
+"""How long an exchange waits for company: a transaction takes as much processor time as storing twenty of them."""
+
 PATIENCE_S = 60.0
 """How long exchanges wait in memory for a database that is away: as long as a server takes to restart."""
 
@@ -56,16 +59,19 @@ class Recorder(Generic[Exchange]):
                 raise
 
     async def _gather(self) -> bool:
-        """Take one exchange, and those that wait behind it; False when nothing more comes."""
-        following = await self._arrived.get()
-        while following is not None:
-            self._batch.append(following)
-            if len(self._batch) == WRITE_BATCH or self._arrived.empty():
-                return True
+        """Take one exchange, and those that come soon after it; False when nothing more comes."""
+        first = await self._arrived.get()
+        if first is None:
+            return False
+        self._batch.append(first)
+        await asyncio.sleep(GATHER_S)
+        while len(self._batch) < WRITE_BATCH and not self._arrived.empty():
             following = self._arrived.get_nowait()
-        if self._batch:
-            self._arrived.put_nowait(None)
-        return bool(self._batch)
+            if following is None:
+                self._arrived.put_nowait(None)
+                break
+            self._batch.append(following)
+        return True
 
     def _save(self, batch: Sequence[Exchange]) -> None:
         deadline = time.monotonic() + PATIENCE_S
