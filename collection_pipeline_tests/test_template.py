@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,19 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 class Template:
     """The template's definitions on one database, executed in this process."""
 
-    work: Collection
     instance: dg.DagsterInstance
     database: Database
+    opened: ExitStack
+    work: Collection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.configure()
+
+    def configure(self) -> None:
+        """Work by the settings that the environment has now. Every store that is opened is closed after the test."""
+        settings.cache_clear()
+        made = collection(graph_of(ASSETS), settings())
+        self.work = replace(made, open_store=lambda: self.opened.enter_context(made.open_store()))
 
     def materialize(
         self, run_id: str = RUN, tags: Mapping[str, str] | None = None, jobs: Sequence[str] = ()
@@ -78,13 +89,8 @@ def template(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "queries.toml").write_text(QUERIES, encoding="utf-8")
     monkeypatch.setenv("COLLECTION_QUERIES", str(tmp_path / "queries.toml"))
     monkeypatch.setenv("COLLECTION_DATABASE_URL", database_url)
-    settings.cache_clear()
-    work = collection(graph_of(ASSETS), settings())
-    with dg.DagsterInstance.ephemeral() as instance:
-        found = Template(work, instance, Database(database_url))
-        yield found
-    found.work.store.close()
-    found.database.close()
+    with dg.DagsterInstance.ephemeral() as instance, closing(Database(database_url)) as database, ExitStack() as opened:
+        yield Template(instance, database, opened)
 
 
 def test_every_row_of_the_view_leads_to_the_call_that_bought_it(template: Template) -> None:
@@ -163,8 +169,7 @@ def test_search_that_succeeds_with_nothing_found_fails_and_everything_behind_it_
     template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLLECTION_EMULATOR_FAULTS", "maps_search=empty_result")
-    settings.cache_clear()
-    template.work = collection(graph_of(ASSETS), settings())
+    template.configure()
 
     assert not template.materialize().success
     assert template.statuses() == {
@@ -190,8 +195,7 @@ def test_a_fault_is_named_and_leaves_nothing_half_made(
     template: Template, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
 ) -> None:
     monkeypatch.setenv("COLLECTION_EMULATOR_FAULTS", f"maps_search={fault}")
-    settings.cache_clear()
-    template.work = collection(graph_of(ASSETS), settings())
+    template.configure()
 
     assert not template.materialize().success
     (reason,) = template.rows("SELECT reason FROM jobs WHERE job_id = 'search_results'")[0]
@@ -205,14 +209,13 @@ def test_synthetic_data_stays_labelled_after_a_change_of_source(
     template.materialize("2026-11-28")
     monkeypatch.setenv("SERPBASE_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("SERPBASE_API_KEY", "not-a-real-key")
-    settings.cache_clear()
-    gateway = collection(graph_of(ASSETS), settings())
+    template.configure()
+    gateway = template.work
     run_id = RunId.parse("2026-11-29")
     gateway.store.open_run(run_id, run_id.moment(gateway.timezone), gateway.graph, gateway.now())
     with gateway.store.database.write() as connection:
         failed = "UPDATE jobs SET status = 'failed', outcome = 'failed', attempted = '{}' WHERE run_id = :run_id"
         connection.execute(sa.text(f"{failed} AND job_id = 'search_results'"), {"run_id": run_id.text})
-    template.work = gateway
 
     assert template.materialize(run_id.text, jobs=["daily_report"]).success
     page = (tmp_path / "data/reports/2026-11-29/daily_report/v1/report.html").read_text(encoding="utf-8")
@@ -234,8 +237,7 @@ def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_
 
 def test_a_repair_buys_only_the_answers_that_are_missing(template: Template, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLECTION_EMULATOR_FAULTS", "maps_detail=malformed_body:0.5")
-    settings.cache_clear()
-    template.work = collection(graph_of(ASSETS), settings())
+    template.configure()
     template.materialize()
     assert template.statuses()["detail_pages"] == "failed"
     found = standing(template.work, RUN)
@@ -243,8 +245,7 @@ def test_a_repair_buys_only_the_answers_that_are_missing(template: Template, mon
     answered = template.rows("SELECT fingerprint FROM requests WHERE endpoint = 'maps_detail' AND kind = 'ok'")
 
     monkeypatch.delenv("COLLECTION_EMULATOR_FAULTS")
-    settings.cache_clear()
-    template.work = collection(graph_of(ASSETS), settings())
+    template.configure()
     assert template.materialize(tags={FETCH: FETCH_MISSING}, jobs=["detail_pages"]).success
     bought = template.rows("SELECT fingerprint FROM requests WHERE endpoint = 'maps_detail' AND kind = 'ok'")
     assert len(answered) < len(bought) == len(set(bought)) == template.rows("SELECT count(*) FROM detail_pages")[0][0]

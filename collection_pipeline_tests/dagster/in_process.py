@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -50,6 +50,13 @@ class InProcess:
     script: Script
     instance: dg.DagsterInstance
     defs: dg.Definitions
+    opened: ExitStack
+
+    def __post_init__(self) -> None:
+        self.opened.callback(self.close)
+
+    def close(self) -> None:
+        self.store.close()
 
     @property
     def collection(self) -> Collection:
@@ -169,7 +176,7 @@ class InProcess:
 
     def changed(self, *jobs: dg.AssetsDefinition) -> InProcess:
         """The same instance and store after somebody changed the code."""
-        return InProcess(self.script, self.instance, definitions(jobs, self.script))
+        return InProcess(self.script, self.instance, definitions(jobs, self.script), self.opened)
 
     def with_summary(self) -> InProcess:
         """The same instance and store with a fifth job."""
@@ -218,7 +225,7 @@ class InProcess:
     def rows(self, job_id: str, run_id: str, version: int) -> int:
         """How many rows of a version can be read."""
         query = sa.text(f"SELECT count(*) FROM {job_id}_rows WHERE run_id = :run_id AND version = :version")
-        with sa.create_engine(self.store.url).connect() as connection:
+        with self.store.database.read() as connection:
             return int(connection.execute(query, {"run_id": run_id, "version": version}).scalar_one())
 
     def reason(self, job_id: str, run_id: str) -> str:
@@ -269,8 +276,8 @@ def in_process(folder: Path) -> Iterator[InProcess]:
     """An instance in `folder`, and the small collection around a script that has everything succeed."""
     (folder / "dagster.yaml").write_text(INSTANCE.format(folder=folder / "history"))
     script = Script(folder)
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
-        yield InProcess(script, instance, definitions(assets(script), script))
+    with dg.DagsterInstance.from_config(str(folder)) as instance, ExitStack() as opened:
+        yield InProcess(script, instance, definitions(assets(script), script), opened)
 
 
 def jobs_of(request: dg.RunRequest) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -217,8 +217,8 @@ def servers(folder: Path) -> Iterator[Servers]:
         yaml.safe_dump(configuration).replace("data/dagster", str(folder / "data/dagster"))
     )
     script = Script(folder)
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
-        world = InProcess(script, instance, definitions(assets(script), script))
+    with dg.DagsterInstance.from_config(str(folder)) as instance, ExitStack() as opened:
+        world = InProcess(script, instance, definitions(assets(script), script), opened)
         assert world.store.open_runs() == []
         started = Servers(folder, world)
         address = {"host": "127.0.0.1", "port": started.code_port, "location_name": LOCATION}

@@ -149,10 +149,12 @@ class TestTheCommand:
     def test_gives_dagster_a_schema_of_its_own_in_the_same_database(self, postgres_url: str, tmp_path: Path) -> None:
         made = environment(postgres_url + "?application_name=here", tmp_path)
 
-        with sa.create_engine(made["DAGSTER_POSTGRES_URL"]).connect() as connection:
+        engine = sa.create_engine(made["DAGSTER_POSTGRES_URL"])
+        with engine.connect() as connection:
             assert connection.dialect.driver == "psycopg2"
             found = connection.execute(sa.text("SELECT current_schema(), current_setting('application_name')")).one()
             assert tuple(found) == (SCHEMA, "here")
+        engine.dispose()
         with Store.open(made["COLLECTION_DATABASE_URL"]) as store:
             assert store.open_runs() == []
 
