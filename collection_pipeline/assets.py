@@ -42,7 +42,7 @@ SOURCE_RETRIES = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPON
 )
 def search_results(job: JobContext) -> Part:
     """Map search results: one row per query and place, with its rank across the query's pages."""
-    queries = load_queries(settings().queries)
+    queries = load_queries(job.settings.queries)
     answers: list[Answer] = []
     for page in range(1, steps.search.last_page(queries) + 1):
         answers += job.fetch(steps.search.requests(queries, page, answers))
@@ -121,7 +121,7 @@ def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | No
             moment=job.moment,
             as_of=job.as_of,
             timezone=job.timezone,
-            language=settings().language,
+            language=job.settings.language,
             source=", ".join(sources),
             emulated=EMULATOR in sources,
             details=detail_pages.frame(),

@@ -36,7 +36,7 @@ def collection(graph: Graph, settings: Settings) -> Collection:
         graph=graph,
         datasets=DATASETS,
         timezone=settings.timezone,
-        language=settings.language,
+        settings=settings,
         max_credits=settings.max_credits,
         source_label=source_label(settings),
         open_store=partial(open_store, settings),

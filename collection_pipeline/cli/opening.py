@@ -100,16 +100,13 @@ def kept_collection(settings: Settings, run_id: RunId | None = None) -> Collecti
     made = collection(Graph(), settings)
     if run_id is not None and not is_begun(settings):
         raise unknown_run(run_id.text)
-    made.store = open_store(settings)
-    return made
+    store = open_store(settings)
+    return replace(made, open_store=lambda: store)
 
 
 def of_run(collection: Collection, run_id: str) -> Collection:
     """The same collection, with the graph that this run goes by. Raises `UnknownRunError`."""
-    store = collection.store
-    made = replace(collection, graph=store.graph_of(run_id))
-    made.store = store
-    return made
+    return replace(collection, graph=collection.store.graph_of(run_id))
 
 
 def known_job(job_id: str, known: Iterable[str]) -> str:

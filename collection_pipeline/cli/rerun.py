@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,8 +46,7 @@ def rerun(
 
     job_id = opening.known_job(job, GRAPH.jobs)
     if dry_run:
-        kept.graph = GRAPH
-        _preview(kept, job_id, run_id.text, missing_only=missing_only, as_json=as_json)
+        _preview(replace(kept, graph=GRAPH), job_id, run_id.text, missing_only=missing_only, as_json=as_json)
         return
     from collection_pipeline.cli.session import session
     from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING

@@ -7,18 +7,18 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from collection_pipeline import resources
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.cli.pools import waits_told
 from collection_pipeline.cli.progress import Display, shown
-from collection_pipeline.definitions import defs
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, RUNS
-from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, live_runs, process_tag
+from collection_pipeline.definitions import GRAPH, definitions
+from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, RUN_ID, live_runs, process_tag
 from collection_pipeline.engine.runs.progress import advance, release_abandoned
 from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT
 
@@ -44,6 +44,7 @@ class Session:
     """One run, and what it takes to work on it in this process."""
 
     collection: Collection
+    job: dg.JobDefinition
     instance: dg.DagsterInstance
     run_id: str
     display: Display
@@ -57,11 +58,10 @@ class Session:
 
     def execute(self, jobs: Sequence[str], tags: Mapping[str, str]) -> str | None:
         """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first."""
-        job = defs.resolve_job_def(collection_job.name)
         dagster_run_id = str(uuid.uuid4())
         try:
             with waits_told(self.instance, dagster_run_id, self.display.say):
-                done = job.execute_in_process(
+                done = self.job.execute_in_process(
                     run_id=dagster_run_id,
                     run_config=_QUIET,
                     instance=self.instance,
@@ -132,17 +132,15 @@ class Session:
 def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session]:
     """Open the run if it is new, as partition and as rows, and show its progress until the block ends."""
     logging.getLogger("dagster").addHandler(logging.NullHandler())  # what it says of its own plans stays unsaid
-    assert defs.resources is not None
-    assert RUNS.name is not None
-    collection: Collection = defs.resources[COLLECTION_RESOURCE]
-    collection.store = store
+    collection = replace(resources.collection(GRAPH, settings), open_store=lambda: store)
     with open_instance(settings.dagster_home) as instance:
-        instance.add_dynamic_partitions(RUNS.name, [run_id.text])
+        instance.add_dynamic_partitions(RUN_ID, [run_id.text])
         store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
         with shown(store, run_id.text, collection.timezone) as display:
-            collection.report_progress = display.calls
             display.say(f"Run {run_id}; source: {collection.source_label}")
-            yield Session(collection, instance, run_id.text, display)
+            collection = replace(collection, report_progress=display.calls)
+            job = definitions(collection).resolve_job_def(collection_job.name)
+            yield Session(collection, job, instance, run_id.text, display)
 
 
 def _first_failure(done: dg.ExecuteInProcessResult) -> str:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from collection_pipeline.engine.datasets import Dataset
@@ -24,17 +24,18 @@ def silent(job_id: str, ended: int, known: int) -> None:
     """Report no progress: what a Dagster step does, since its log is no terminal."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Collection:
     """What assets, sensor and command line share. `max_credits` bounds each run (None: unbounded).
 
+    `settings` are for the bodies of the assets: queries and languages are nothing that the engine knows of.
     `open_source` is given the run's moment; `send` announces episodes and never raises; `now` gives aware instants.
     """
 
     graph: Graph
     datasets: Mapping[str, Dataset]
     timezone: ZoneInfo
-    language: str
+    settings: Any
     max_credits: int | None
     source_label: str
     open_store: Callable[[], Store]

@@ -48,38 +48,32 @@ def _ranked(found: pd.DataFrame) -> pd.DataFrame:
 
 def requests(found: pd.DataFrame) -> Iterator[ApiRequest]:
     """One call per distinct place of `search_results` rows, the best ranks first."""
-    ranked = _ranked(found)[["feature_id", "hl", "gl"]]
-    seen: set[str] = set()
-    for start in range(0, len(ranked), CHUNK):
-        part = ranked.iloc[start : start + CHUNK]
+    asked = _ranked(found).drop_duplicates("feature_id")[["feature_id", "hl", "gl"]]
+    for start in range(0, len(asked), CHUNK):
+        part = asked.iloc[start : start + CHUNK]
         for feature_id, hl, gl in zip(*(part[name].tolist() for name in part), strict=True):
-            if feature_id not in seen:
-                seen.add(feature_id)
-                yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
+            yield ApiRequest("maps_detail", {"feature_id": feature_id, "hl": hl, "gl": gl})
 
 
 def rows(found: pd.DataFrame, answers: Iterable[Answer], chunk: int = CHUNK) -> Iterator[Parsed]:
-    """The answers as rows, with what the search knew about each place; `chunk` answers in memory at a time.
+    """The answers to `requests` as rows, with what the search knew about each place; `chunk` of them held at a time.
 
     A row stands under the feature_id that was asked for. An answer that names another one (the source may have merged
     two places) keeps it in `extra`.
     """
-    seen: set[str] = set()
     collected = Rows(_FROM_ANSWER)
     for answer in answers:
-        _add(collected, answer, seen)
+        _add(collected, answer)
         if len(collected) >= chunk:
             yield _joined(collected.parsed(), found)
             collected = Rows(_FROM_ANSWER)
     yield _joined(collected.parsed(), found)
 
 
-def _add(collected: Rows, answer: Answer, seen: set[str]) -> None:
+def _add(collected: Rows, answer: Answer) -> None:
     feature_id = str(answer.request.params["feature_id"])
     place = answer.payload().get("place")
-    if feature_id in seen:
-        collected.drop("repeated")
-    elif place is None:
+    if place is None:
         collected.drop("no_place")
     elif not isinstance(place, dict):
         collected.drop("place_not_an_object")
@@ -89,8 +83,7 @@ def _add(collected: Rows, answer: Answer, seen: set[str]) -> None:
         if answered_id is not None and answered_id != feature_id:
             extra = {**extra, "feature_id": answered_id}
         trace = {"request_id": answer.request_id, "fetched_at": answer.received_at}
-        if collected.add({**read_place(place), **trace, "feature_id": feature_id, "extra": extra or None}):
-            seen.add(feature_id)
+        collected.add({**read_place(place), **trace, "feature_id": feature_id, "extra": extra or None})
 
 
 def _joined(parsed: Parsed, found: pd.DataFrame) -> Parsed:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import dagster as dg
@@ -145,7 +146,7 @@ def collection(graph: Graph, script: Script) -> Collection:
         graph=graph,
         datasets=DATASETS,
         timezone=ZoneInfo("UTC"),
-        language="en",
+        settings=None,
         max_credits=None,
         source_label="script",
         open_store=partial(_open_store, script),
@@ -156,8 +157,11 @@ def collection(graph: Graph, script: Script) -> Collection:
     )
 
 
-def definitions(jobs: Sequence[dg.AssetsDefinition], script: Script) -> dg.Definitions:
-    """What Dagster loads: as in the template, and a second job that somebody wrote for the details alone."""
+def definitions(jobs: Sequence[dg.AssetsDefinition], script: Script, **changes: Any) -> dg.Definitions:
+    """What Dagster loads: as in the template, and a second job that somebody wrote for the details alone.
+
+    `changes` are to the fields of its collection.
+    """
     return dg.Definitions(
         assets=jobs,
         jobs=[
@@ -166,7 +170,7 @@ def definitions(jobs: Sequence[dg.AssetsDefinition], script: Script) -> dg.Defin
         ],
         schedules=[daily_schedule],
         sensors=[propagation_sensor],
-        resources={COLLECTION_RESOURCE: collection(graph_of(jobs), script)},
+        resources={COLLECTION_RESOURCE: replace(collection(graph_of(jobs), script), **changes)},
         executor=dg.in_process_executor,
     )
 

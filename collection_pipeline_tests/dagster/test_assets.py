@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -18,9 +18,9 @@ from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import GraphError
-from collection_pipeline.sources.contract import Admit, ApiRequest, Attempt, TransientSourceError
+from collection_pipeline.sources.contract import Admit, ApiRequest, Attempt, Source, TransientSourceError
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
-from collection_pipeline_tests.dagster.small_collection import DATASETS, rows
+from collection_pipeline_tests.dagster.small_collection import DATASETS, definitions, rows
 
 RUN = "2026-03-02"
 SEARCH = DATASETS["search_results"]
@@ -109,6 +109,17 @@ class TestBodies:
         assert world.statuses(RUN) == {"search_results": "failed"}
         assert calls["body"] == 1
 
+    def test_a_body_is_handed_the_settings_of_its_collection(self, world: InProcess) -> None:
+        handed = []
+
+        def body(job: JobContext) -> Any:
+            handed.append(job.settings)
+            return rows(["0x1"], 1, ""), Losses()
+
+        world = replace(world, defs=definitions([asset_of(body)], world.script, settings="of this collection"))
+        assert world.launch(RUN, "search_results").success
+        assert handed == ["of this collection"]
+
     def test_a_column_of_another_kind_fails_the_job_before_its_body_pays(self, world: InProcess) -> None:
         def body(job: JobContext) -> Any:
             raise AssertionError("the body ran")
@@ -131,10 +142,21 @@ class TestBodies:
         assert "edition" in told
 
 
+def asked_of(source: Source, world: InProcess) -> InProcess:
+    """The same world with one job, which asks `source` four times and counts what cannot be had as missing."""
+
+    def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
+        answers = job.fetch(ApiRequest("search", {"q": name}) for name in "abcd")
+        return rows([str(answer.request.params["q"]) for answer in answers], 1, ""), Losses()
+
+    changed = definitions(
+        [asset_of(body, Coverage(hard=0.8))], world.script, open_source=lambda _moment: nullcontext(source)
+    )
+    return replace(world, defs=changed)
+
+
 class FlakySource:
     """Answers every call, except that the first time round two of four are answered."""
-
-    label = "flaky"
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -154,17 +176,7 @@ class FlakySource:
 
 def test_too_little_coverage_is_tried_again_and_buys_only_the_rest(world: InProcess) -> None:
     source = FlakySource()
-
-    @contextmanager
-    def open_source(moment: datetime) -> Iterator[FlakySource]:
-        yield source
-
-    def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
-        answers = job.fetch(ApiRequest("search", {"q": name}) for name in "abcd")
-        return rows([str(answer.request.params["q"]) for answer in answers], 1, ""), Losses()
-
-    world = world.changed(asset_of(body, Coverage(hard=0.8)))
-    world.collection.open_source = open_source
+    world = asked_of(source, world)
     assert world.launch(RUN, "search_results").success
 
     assert [sorted(asked) for asked in source.asked] == [["a", "b", "c", "d"], ["c", "d"]]
@@ -188,17 +200,7 @@ class DeadSource:
 
 def test_a_source_that_answers_nothing_is_the_reason_and_not_the_checks_that_find_no_rows(world: InProcess) -> None:
     source = DeadSource()
-
-    @contextmanager
-    def open_source(moment: datetime) -> Iterator[DeadSource]:
-        yield source
-
-    def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
-        answers = job.fetch(ApiRequest("search", {"q": name}) for name in "abcd")
-        return rows([str(answer.request.params["q"]) for answer in answers], 1, ""), Losses()
-
-    world = world.changed(asset_of(body, Coverage(hard=0.8)))
-    world.collection.open_source = open_source
+    world = asked_of(source, world)
     assert not world.launch(RUN, "search_results").success
     assert source.calls == 8, "what may be over soon is tried again"
     assert "(0 of 4 calls answered: no connection to the server (4 of 4))" in world.reason("search_results", RUN)

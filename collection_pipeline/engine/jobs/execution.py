@@ -191,7 +191,7 @@ class _Work:
             lineage=self.lineage,
             missing=self._missing,
             timezone=self.collection.timezone,
-            language=self.collection.language,
+            settings=self.collection.settings,
             calls=calls,
             previous=self._previous,
         )

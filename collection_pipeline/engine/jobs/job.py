@@ -43,7 +43,7 @@ class JobContext:
 
     `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC). `lineage` is all
     that the inputs stand on, upstreams first; `missing` says how an upstream that was left out stands, None for
-    one that was not.
+    one that was not. `settings` are those that the collection was made with, which the engine passes on unread.
     """
 
     run_id: str
@@ -51,7 +51,7 @@ class JobContext:
     moment: datetime
     as_of: datetime
     timezone: ZoneInfo
-    language: str
+    settings: Any
     calls: PaidCalls
     lineage: Sequence[Ancestor]
     missing: Callable[[str], Status | None]
