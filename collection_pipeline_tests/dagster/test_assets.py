@@ -18,6 +18,7 @@ from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import GraphError
+from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 from collection_pipeline.sources.contract import Admit, ApiRequest, Attempt, Source, TransientSourceError
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
 from collection_pipeline_tests.dagster.small_collection import DATASETS, definitions, rows
@@ -142,7 +143,7 @@ class TestBodies:
         assert "edition" in told
 
 
-def asked_of(source: Source, world: InProcess) -> InProcess:
+def asked_of(source: Source, world: InProcess, enough: float = 0.8) -> InProcess:
     """The same world with one job, which asks `source` four times and counts what cannot be had as missing."""
 
     def body(job: JobContext) -> tuple[pd.DataFrame, Losses]:
@@ -150,7 +151,7 @@ def asked_of(source: Source, world: InProcess) -> InProcess:
         return rows([str(answer.request.params["q"]) for answer in answers], 1, ""), Losses()
 
     changed = definitions(
-        [asset_of(body, Coverage(hard=0.8))], world.script, open_source=lambda _moment: nullcontext(source)
+        [asset_of(body, Coverage(hard=enough))], world.script, open_source=lambda _moment: nullcontext(source)
     )
     return replace(world, defs=changed)
 
@@ -182,6 +183,18 @@ def test_too_little_coverage_is_tried_again_and_buys_only_the_rest(world: InProc
     assert [sorted(asked) for asked in source.asked] == [["a", "b", "c", "d"], ["c", "d"]]
     assert world.rows("search_results", RUN, 1) == 4
     assert world.view(RUN).credits.charged == 4
+
+
+def test_an_alert_about_missing_answers_says_how_to_buy_only_those(world: InProcess) -> None:
+    source = FlakySource()
+    world = asked_of(source, world, enough=0.5)
+    assert world.launch(RUN, "search_results").success
+    (episode,) = world.store.open_episodes().values()
+    assert episode.text.endswith(f". Type: collect rerun search_results {RUN} --missing-only")
+
+    assert world.launch(RUN, "search_results", tags={FETCH: FETCH_MISSING}).success
+    assert [sorted(asked) for asked in source.asked] == [["a", "b", "c", "d"], ["c", "d"]]
+    assert world.store.open_episodes() == {}
 
 
 class DeadSource:
@@ -225,7 +238,8 @@ def test_a_soft_check_alerts_once_and_is_over_when_a_later_artifact_passes(world
     assert world.script.alerts() == ["Alert: check:search_results:volume"]
     (episode,) = world.store.open_episodes().values()
     assert episode.text == (
-        f"search_results of {RUN} is published with a warning: check volume: 1 rows, at least 2 expected"
+        f"search_results of {RUN} is published with a warning: check volume: 1 rows, at least 2 expected."
+        f" Type: collect rerun search_results {RUN}"
     )
     world.launch(wednesday, "search_results")
     assert world.script.alerts()[1:] == ["Over: check:search_results:volume"]

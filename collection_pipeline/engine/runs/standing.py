@@ -56,7 +56,7 @@ def _facts(job: JobView) -> JobFacts:
         job.finished_at,
         job.dagster_run_id,
         retracted,
-        repairable=_lacks_answers(job),
+        lacks_answers=_lacks_answers(job),
         warnings=_warnings(job),
     )
 
@@ -71,8 +71,8 @@ def _warnings(job: JobView) -> dict[str, str]:
 
 
 def _lacks_answers(job: JobView) -> bool:
-    """Whether the last attempt was rejected although some of its calls were answered, and others not."""
-    if job.latest is None or job.error_kind != "check":
+    """Whether the last attempt made a version, usable or not, with some of its calls answered and others not."""
+    if job.latest is None or job.error_kind not in (None, "check"):
         return False
     counts = next((check["metadata"] for check in job.latest.checks if check["name"] == COVERAGE), None)
     return counts is not None and bool(counts["missing"]) and bool(counts["answered"])

@@ -99,11 +99,18 @@ class Explanation:
         decision = self.plan.decisions[job_id]
         if decision.state.in_flight or decision.status == "running":
             return None
-        if decision.status == "failed" or decision.outdated:
-            return self._rerun(job_id)
+        if decision.status == "failed":
+            return self.rerun_command(job_id)
+        if decision.outdated:
+            return f"collect rerun {job_id} {self.run.run_id}"
         if decision.blocked or (decision.status == "skipped" and decision.readiness == "skip"):
             return self._repair(job_id)
         return f"collect run {self.run.run_id}" if decision.due else None
+
+    def rerun_command(self, job_id: str) -> str:
+        """What to type to run a job again; one that lacks answers keeps those it has."""
+        missing_only = " --missing-only" if self.facts.of(job_id).lacks_answers else ""
+        return f"collect rerun {job_id} {self.run.run_id}{missing_only}"
 
     def edges(self, job_id: str) -> tuple[EdgeAccount, ...]:
         """The decision edge by edge."""
@@ -230,11 +237,7 @@ class Explanation:
         return "" if shelf is None else f" inside its shelf life of {duration(shelf.fail)}"
 
     def _repair(self, job_id: str) -> str:
-        return " && ".join(self._rerun(root) for root in roots(self.plan, job_id) or (job_id,))
-
-    def _rerun(self, job_id: str) -> str:
-        missing_only = " --missing-only" if self.facts.of(job_id).repairable else ""
-        return f"collect rerun {job_id} {self.run.run_id}{missing_only}"
+        return " && ".join(self.rerun_command(root) for root in roots(self.plan, job_id) or (job_id,))
 
     def _at(self, word: str, instant: datetime | None) -> str:
         return "" if instant is None else f" {word} {self._clock(instant)}"

@@ -12,8 +12,8 @@ class JobFacts:
     """What the store knows of a job's last attempt and decisions do not need.
 
     `reason`: why it failed, in one line. `holder`: the Dagster run that made it. `retracted_inputs`: upstreams whose
-    artifact it stands on although that was withdrawn since. `repairable`: its newest version failed for want of
-    answers, so that a rerun may keep those it has and buy only what is missing. `warnings`: what the soft checks that
+    artifact it stands on although that was withdrawn since. `lacks_answers`: its newest version has some of the answers
+    it asked for and not others, so that a rerun may buy only those. `warnings`: what the soft checks that
     its current artifact does not pass say, by their names; what was decided about its inputs is not among them.
     """
 
@@ -22,7 +22,7 @@ class JobFacts:
     finished_at: datetime | None = None
     holder: str | None = None
     retracted_inputs: tuple[str, ...] = ()
-    repairable: bool = False
+    lacks_answers: bool = False
     warnings: Mapping[str, str] = field(default_factory=dict)
 
 

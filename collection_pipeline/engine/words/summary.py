@@ -27,7 +27,10 @@ def cause_text(explanation: Explanation, cause: RootCause) -> str:
     """The alert about a root cause: what happened, what it did to whom, and what to type."""
     if cause.kind == "check":
         said = explanation.facts.of(cause.job_id).warnings[cause.check]
-        return f"{cause.job_id} of {explanation.run.run_id} is published with a warning: check {cause.check}: {said}"
+        return (
+            f"{cause.job_id} of {explanation.run.run_id} is published with a warning: check {cause.check}: {said}."
+            f" Type: {explanation.rerun_command(cause.job_id)}"
+        )
     condition = explanation.condition(cause.job_id)
     what = f"late: {condition}" if cause.kind == "late" else condition
     sentences = [f"{cause.job_id} of {explanation.run.run_id} {what}"]
