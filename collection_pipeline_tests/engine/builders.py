@@ -70,3 +70,15 @@ def done(job_id: str, version: int = 1, **attempted: Artifact | None) -> JobStat
 
 def failed(current: Artifact | None = None, **attempted: Artifact | None) -> JobState:
     return state("failed", current, attempted)
+
+
+RUNNING = state("running", attempted={})
+
+SEARCH, DETAILS, NEWS = artifact("search_results"), artifact("detail_pages"), artifact("news_mentions")
+WHOLE = {
+    "search_results": done("search_results"),
+    "detail_pages": done("detail_pages", search_results=SEARCH),
+    "news_mentions": done("news_mentions", detail_pages=DETAILS),
+    "daily_report": done("daily_report", detail_pages=DETAILS, news_mentions=NEWS),
+}
+"""The jobs of a run of `collection_graph` in which everything succeeded."""

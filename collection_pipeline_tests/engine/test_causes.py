@@ -10,6 +10,9 @@ from collection_pipeline.engine.planning.state import Artifact, JobState
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,
+    DETAILS,
+    RUNNING,
+    SEARCH,
     artifact,
     collection_graph,
     done,
@@ -20,9 +23,7 @@ from collection_pipeline_tests.engine.builders import (
     state,
 )
 
-SEARCH, DETAILS = artifact("search_results"), artifact("detail_pages")
 YESTERDAY = artifact("detail_pages", run_id="2026-11-28")
-RUNNING = state("running", attempted={})
 SKIPPED = state("skipped", attempted={"detail_pages": None})
 
 

@@ -19,6 +19,9 @@ from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,
     MOMENT,
+    RUNNING,
+    SEARCH,
+    WHOLE,
     artifact,
     collection_graph,
     done,
@@ -29,20 +32,12 @@ from collection_pipeline_tests.engine.builders import (
     state,
 )
 
-SEARCH, DETAILS, NEWS = artifact("search_results"), artifact("detail_pages"), artifact("news_mentions")
 YESTERDAY = artifact("detail_pages", run_id="2026-11-28", as_of=datetime(2026, 11, 28, 0, 10, tzinfo=UTC))
 YESTERDAYS_DETAILS = (
     "detail_pages of 2026-11-28, version 1, data as of 2026-11-28 00:10, yesterday, 23 hours old, shelf life 3 days"
 )
 AT_SIX = datetime(2026, 11, 29, 6, 12, tzinfo=UTC)
 OUT_OF_CREDITS = JobFacts("out of credits", AT_SIX - timedelta(minutes=7), AT_SIX, "0a1b2c3d-4e5f")
-RUNNING = state("running", attempted={})
-WHOLE = {
-    "search_results": done("search_results"),
-    "detail_pages": done("detail_pages", search_results=SEARCH),
-    "news_mentions": done("news_mentions", detail_pages=DETAILS),
-    "daily_report": done("daily_report", detail_pages=DETAILS, news_mentions=NEWS),
-}
 
 
 def explained(

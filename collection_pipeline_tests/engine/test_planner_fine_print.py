@@ -12,8 +12,12 @@ from collection_pipeline.engine.planning.state import Artifact, JobState
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,
+    DETAILS,
     MOMENT,
     NINE,
+    RUNNING,
+    SEARCH,
+    WHOLE,
     artifact,
     collection_graph,
     done,
@@ -48,14 +52,7 @@ def test_a_new_run_requests_the_whole_chain_as_one() -> None:
 
 
 def test_a_run_in_which_everything_succeeded_is_settled_and_requests_nothing() -> None:
-    search, details = artifact("search_results"), artifact("detail_pages")
-    jobs = {
-        "search_results": done("search_results"),
-        "detail_pages": done("detail_pages", search_results=search),
-        "news_mentions": done("news_mentions", detail_pages=details),
-        "daily_report": done("daily_report", detail_pages=details, news_mentions=artifact("news_mentions")),
-    }
-    decided = plan(collection_graph(), run_state(jobs), AFTER_NINE)
+    decided = plan(collection_graph(), run_state(WHOLE), AFTER_NINE)
     assert decided.settled
     assert decided.requests == ()
 
@@ -72,13 +69,13 @@ def test_behind_a_failed_search_details_and_news_are_pending_and_the_report_degr
 
 
 def test_behind_failed_details_news_is_skipped_and_starts_by_itself_once_they_are_repaired() -> None:
-    jobs = {"search_results": done("search_results"), "detail_pages": failed(search_results=artifact("search_results"))}
+    jobs = {"search_results": done("search_results"), "detail_pages": failed(search_results=SEARCH)}
     assert decide(collection_graph(), jobs)["news_mentions"].skips
 
     jobs["news_mentions"] = state("skipped", attempted={"detail_pages": None})
     assert not decide(collection_graph(), jobs)["news_mentions"].wanted
 
-    jobs["detail_pages"] = done("detail_pages", search_results=artifact("search_results"))
+    jobs["detail_pages"] = done("detail_pages", search_results=SEARCH)
     assert decide(collection_graph(), jobs)["news_mentions"].due
 
 
@@ -171,10 +168,9 @@ def test_follow_gains_but_never_goes_down(policy: str) -> None:
 def test_a_degraded_report_follows_its_recovered_details_and_ignores_another_fallback() -> None:
     graph = collection_graph()
     degraded = done("daily_report", detail_pages=YESTERDAY, news_mentions=None)
-    search = artifact("search_results")
     broken = {
         "search_results": done("search_results"),
-        "detail_pages": failed(search_results=search),
+        "detail_pages": failed(search_results=SEARCH),
         "daily_report": degraded,
     }
     broken["news_mentions"] = state("skipped", attempted={"detail_pages": None})
@@ -183,8 +179,8 @@ def test_a_degraded_report_follows_its_recovered_details_and_ignores_another_fal
 
     repaired = {
         **broken,
-        "detail_pages": done("detail_pages", search_results=search),
-        "news_mentions": done("news_mentions", detail_pages=artifact("detail_pages")),
+        "detail_pages": done("detail_pages", search_results=SEARCH),
+        "news_mentions": done("news_mentions", detail_pages=DETAILS),
     }
     assert decide(graph, repaired, newer)["daily_report"].due
 
@@ -248,7 +244,7 @@ def test_a_fallback_serves_degrade_edges_only() -> None:
 
 def test_an_upstream_counts_as_late_through_everything_it_waits_for() -> None:
     graph = Graph.build([job("root"), job("a", edge("root")), job("b", edge("a", "degrade"), deadline=NINE)])
-    jobs = {"root": state("running", attempted={})}
+    jobs = {"root": RUNNING}
     fallback = artifact("a", run_id="2026-11-28")
     assert decide(graph, jobs, fallback, now=BEFORE_NINE)["b"].readiness == "wait"
     assert decide(graph, jobs, fallback, now=AFTER_NINE)["b"].due
@@ -256,9 +252,7 @@ def test_an_upstream_counts_as_late_through_everything_it_waits_for() -> None:
 
 def test_without_a_deadline_no_upstream_is_ever_late() -> None:
     graph = Graph.build([job("a"), job("b", edge("a", "optional"))])
-    assert (
-        decide(graph, {"a": state("running", attempted={})}, now=MOMENT + timedelta(days=30))["b"].readiness == "wait"
-    )
+    assert decide(graph, {"a": RUNNING}, now=MOMENT + timedelta(days=30))["b"].readiness == "wait"
 
 
 def test_a_deadline_is_the_first_after_the_run_was_opened_in_its_own_time_zone() -> None:
@@ -290,7 +284,7 @@ def test_a_failed_job_runs_again_when_an_edge_it_read_is_gone() -> None:
 
 
 def test_jobs_that_left_the_graph_are_left_alone() -> None:
-    assert list(decide(pair(), {"removed": state("running", attempted={})})) == ["a", "b"]
+    assert list(decide(pair(), {"removed": RUNNING})) == ["a", "b"]
 
 
 # requests
@@ -302,7 +296,7 @@ def test_nothing_in_flight_is_requested_again() -> None:
 
 def test_a_request_takes_along_only_jobs_that_wait_for_nothing_else() -> None:
     graph = Graph.build([job("a"), job("slow"), job("b", edge("a")), job("c", edge("a"), edge("slow"))])
-    decided = plan(graph, run_state({"slow": state("running", attempted={})}), BEFORE_NINE)
+    decided = plan(graph, run_state({"slow": RUNNING}), BEFORE_NINE)
     assert decided.requests == ("a", "b")
 
 

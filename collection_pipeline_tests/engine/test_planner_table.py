@@ -14,6 +14,7 @@ from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,
     NINE,
+    RUNNING,
     artifact,
     done,
     edge,
@@ -29,7 +30,7 @@ UPSTREAM: dict[str, dict[str, JobState]] = {
     "usable": {"a": done("a")},
     "usable, rerun failed": {"a": failed(artifact("a"))},
     "pending": {},
-    "running": {"a": state("running", attempted={})},
+    "running": {"a": RUNNING},
     "rerunning": {"a": state("running", artifact("a"), {})},
     "planned": {"a": state(in_flight=True)},
     "failed": {"a": failed()},
@@ -122,7 +123,7 @@ def test_the_table_has_every_cell() -> None:
 def test_skip_beats_blocked_beats_wait_beats_run(edges: list[str], readiness: Readiness) -> None:
     upstreams = {
         "usable": (edge("usable"), done("usable")),
-        "waiting": (edge("waiting"), state("running", attempted={})),
+        "waiting": (edge("waiting"), RUNNING),
         "blocked": (edge("blocked", "hard"), failed()),
         "skipping": (edge("skipping", "skip"), failed()),
     }

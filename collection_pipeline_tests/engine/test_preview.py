@@ -11,7 +11,11 @@ from collection_pipeline.engine.planning.preview import RerunPreview, rerun_prev
 from collection_pipeline.engine.planning.state import JobState, RunState
 from collection_pipeline_tests.engine.builders import (
     BEFORE_NINE,
+    DETAILS,
     MOMENT,
+    NEWS,
+    SEARCH,
+    WHOLE,
     artifact,
     collection_graph,
     done,
@@ -23,13 +27,6 @@ from collection_pipeline_tests.engine.builders import (
 )
 
 COST = {"search_results": 2, "detail_pages": 40, "news_mentions": 5, "daily_report": 0}
-SEARCH, DETAILS, NEWS = artifact("search_results"), artifact("detail_pages"), artifact("news_mentions")
-WHOLE = {
-    "search_results": done("search_results"),
-    "detail_pages": done("detail_pages", search_results=SEARCH),
-    "news_mentions": done("news_mentions", detail_pages=DETAILS),
-    "daily_report": done("daily_report", detail_pages=DETAILS, news_mentions=NEWS),
-}
 
 
 def preview(graph: Graph, run: RunState, job_id: str) -> RerunPreview:
