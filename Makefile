@@ -52,7 +52,7 @@ $(BIN)/python:
 
 # A stamp is written when its set-up is complete and is out of date when what it was made from changes.
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
-	@echo "Installing the locked packages; the first time takes about a minute." >&2
+	@echo "Installing the locked packages; the first time takes one to two minutes." >&2
 	@$(INSTALL) --require-hashes --requirement=requirements.lock
 	@$(INSTALL) --no-build-isolation --editable=.
 	@touch $@

@@ -34,6 +34,9 @@ PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "deploy" / "README.md"
 README_DAY = "2026-11-29"
 """The day on which the output that is shown was printed."""
 
+PLAIN = re.compile(r"(DAGSTER_HOME=\$PWD )?(\.venv/bin/|python3\.11 )")
+"""How the commands begin that are for people without make."""
+
 PATCH = "ratings.diff"
 
 
@@ -90,9 +93,9 @@ def checkout(tmp_path: Path) -> Checkout:
 def test_the_commands_do_what_is_shown(section: Section, checkout: Checkout) -> None:
     (checkout.folder / PATCH).write_text(section.patch, "utf-8")
     for shown in section.commands:
-        if re.match(r"(DAGSTER_HOME=\$PWD )?\.venv/bin/|python3\.11 ", shown.command):
-            assert_is_what_make_does(shown.command, checkout)
-        elif shown.command in ("make dev", "make dev-postgres"):
+        if PLAIN.match(shown.command):
+            continue
+        if shown.command in ("make dev", "make dev-postgres"):
             assert_dagster_answers(shown.command, checkout)
         elif shown.command.startswith("collect emulator"):
             assert_emulator_answers(shown, checkout)
@@ -135,14 +138,6 @@ def normalised(text: str) -> str:
     return re.sub(r"(?<=\S) {2,}", "  ", re.sub(r" +$", "", text, flags=re.MULTILINE))
 
 
-def assert_is_what_make_does(command: str, checkout: Checkout) -> None:
-    """Plain commands are for people without make: the same ones, which are not carried out a second time."""
-    code, output = checkout.run("make --dry-run --always-make run dev test PYTHON=python3.11")
-    assert code == 0, output
-    output = output.replace("--disable-pip-version-check --quiet ", "").replace("exec ", "")
-    assert command.removeprefix("DAGSTER_HOME=$PWD ") in output.splitlines()
-
-
 def assert_queries_find_something(checkout: Checkout) -> None:
     """What docs/OPERATING.md asks the database, of today's run."""
     (queries,) = blocks((ROOT / "docs" / "OPERATING.md").read_text("utf-8"), "sql")
@@ -164,6 +159,16 @@ def assert_emulator_answers(shown: Shown, checkout: Checkout) -> None:
         lines = [serving.stdout.readline() for _ in shown.output.splitlines()]
         assert_matches("".join(lines), shown)
         assert answer(f"http://127.0.0.1:{checkout.port}/emulator/faults", serving).strip() in shown.command
+
+
+def test_the_plain_commands_are_all_that_make_does(checkout: Checkout) -> None:
+    code, output = checkout.run("make --dry-run --always-make run dev test PYTHON=python3.11")
+    assert code == 0, output
+    output = output.replace("--disable-pip-version-check --quiet ", "").replace("exec ", "")
+    typed = [shown.command for section in SECTIONS for shown in section.commands if PLAIN.match(shown.command)]
+    assert [command.removeprefix("DAGSTER_HOME=$PWD ") for command in typed] == list(
+        filter(PLAIN.match, output.splitlines())
+    )
 
 
 def test_something_is_run() -> None:
