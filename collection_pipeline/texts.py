@@ -70,6 +70,7 @@ TEXTS: Mapping[str, Text] = {
     "changes_tile": Text("New / gone", "新增 / 消失"),
     "moved_n": Text("{n} moved in rank", "{n} 个排名变化"),
     "first_report": Text("first report", "首份日报"),
+    "same_data": Text("on the same data as before", "数据与上次相同"),
     "news": Text("News", "新闻"),
     "news_about": Text("about {n} places", "涉及 {n} 个地点", one="about {n} place"),
     # Sections.
@@ -111,6 +112,10 @@ TEXTS: Mapping[str, Text] = {
     "changes_none": Text("Nothing changed since the report of run {run_id}.", "与批次 {run_id} 的日报相比没有变化。"),
     "changes_first": Text(
         "This is the first report; there is nothing to compare it with.", "这是首份日报，尚无可比较的内容。"
+    ),
+    "changes_same_data": Text(
+        "The report of run {run_id} stands on the same data; there is nothing to compare.",
+        "批次 {run_id} 的日报基于同一份数据，没有可比较的内容。",
     ),
     "new": Text("New", "新增"),
     "gone": Text("Gone", "消失"),

@@ -41,8 +41,8 @@ class Report:
 
 def build(inputs: Inputs) -> Report:
     """The report of one run."""
-    frame = table(inputs.details, inputs.news, inputs.previous, inputs.as_of, inputs.news_top)
-    changed = changes(frame, inputs.previous)
+    frame = table(inputs.details, inputs.news, inputs.compared, inputs.as_of, inputs.news_top)
+    changed = changes(frame, inputs.compared)
     shown = view(inputs, frame, changed)
     sheets = [("Places", frame)]
     if inputs.news is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -83,6 +84,17 @@ class Inputs:
     coverage: Coverage | None = None
     provenance: Sequence[Provenance] = ()
 
+    @cached_property
+    def compared(self) -> pd.DataFrame | None:
+        """The table to compare with: not the previous one, if it shows the same answers at the same ranks.
+
+        A report that falls back on what the previous one stood on would find that nothing has changed, which it does
+        not know.
+        """
+        if self.previous is None or _shown(self.previous) == _shown(self.details):
+            return None
+        return self.previous
+
     @property
     def news_missing(self) -> str:
         """Why there is no news, as a sentence for the reader."""
@@ -92,3 +104,7 @@ class Inputs:
     def degraded(self) -> Sequence[Provenance]:
         """The inputs that are older than the run."""
         return [item for item in self.provenance if item.degraded]
+
+
+def _shown(rows: pd.DataFrame) -> set[tuple[str, str, int]]:
+    return set(zip(rows["feature_id"], rows["request_id"], rows["best_rank"], strict=True))

@@ -126,9 +126,32 @@ def test_nothing_changed_and_nothing_to_compare_with_are_said() -> None:
     first = build(inputs())
     assert first.frame["change"].isna().all()
     assert "This is the first report; there is nothing to compare it with." in Page(first.html).texts
-    second = build(inputs(previous=first.frame, previous_run_id="2026-11-28"))
+    other_answers = first.frame.assign(request_id="of yesterday")
+    second = build(inputs(previous=other_answers, previous_run_id="2026-11-28"))
     assert set(second.frame["change"]) == {"same"}
     assert "Nothing changed since the report of run 2026-11-28." in Page(second.html).texts
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "in_short"),
+    [
+        (
+            "en",
+            "The report of run 2026-11-28 stands on the same data; there is nothing to compare.",
+            "on the same data as before",
+        ),
+        ("zh", "批次 2026-11-28 的日报基于同一份数据，没有可比较的内容。", "数据与上次相同"),
+    ],
+)
+def test_data_is_not_compared_with_itself(language: Language, said: str, in_short: str) -> None:
+    first = build(inputs())
+    second = build(inputs(language=language, previous=first.frame, previous_run_id="2026-11-28"))
+    page = Page(second.html)
+    assert {said, in_short} <= set(page.texts)
+    assert second.frame["change"].isna().all()
+    assert not {"unchanged", "不变", "0 / 0"} & set(page.texts)
+    assert "0 / 0" not in second.picture + second.summary
+    assert "Gone" not in workbook(second.xlsx).sheetnames
 
 
 def test_news_is_shown_with_its_own_words_for_its_age() -> None:
