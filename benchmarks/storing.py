@@ -214,6 +214,7 @@ def _claimed(store: Store) -> Attempt:
         ROWS.name,
         Holder("benchmark", "host", 1, 0.0),
         GRAPH,
+        source="benchmark",
         decide=lambda _: {},
         is_over=lambda _: True,
         now=NOW,

@@ -72,6 +72,7 @@ def claimed(store: Store, job_id: str) -> Attempt:
         job_id,
         Holder("benchmark", *this_process()),
         GRAPH,
+        source="benchmark",
         decide=gate(GRAPH, job_id, automatic=False, now=NOW),
         is_over=lambda _: True,
         now=NOW,

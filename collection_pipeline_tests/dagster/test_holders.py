@@ -49,6 +49,7 @@ def held(world: InProcess, holder: Holder) -> Attempt:
         "search_results",
         holder,
         world.collection.graph,
+        source=world.collection.source_label,
         decide=lambda _: {},
         is_over=lambda _: False,
         now=world.script.now(),

@@ -43,6 +43,21 @@ def test_an_answer_that_broke_off_may_have_been_billed_and_is_shown_apart(new_de
     assert f"{2 * cut} possibly billed without an answer" in said
 
 
+def test_answers_of_the_trial_never_pass_for_those_of_the_real_service(new_desk: NewDesk, sqlite_url: str) -> None:
+    desk = new_desk(sqlite_url)
+    said = desk.collect("run", RUN, expect=1, SERPBASE_BASE_URL="", SERPBASE_API_KEY="", COLLECTION_MAX_CREDITS="21")
+    assert "9 answers are here" in said
+    assert details(desk) == 0
+
+    desk.collect("rerun", "detail_pages", RUN)
+
+    assert details(desk) == 20
+    label = f"gateway {desk.base_url}"
+    made_of = "SELECT DISTINCT source FROM detail_pages JOIN requests USING (request_id) WHERE job_id = 'detail_pages'"
+    assert desk.rows(made_of) == [(label,)]
+    assert desk.one("SELECT source FROM artifacts WHERE job_id = 'detail_pages'") == label
+
+
 def test_a_rerun_after_a_published_version_asks_anew(new_desk: NewDesk, sqlite_url: str) -> None:
     desk = new_desk(sqlite_url)
     desk.collect("run", RUN)

@@ -54,7 +54,7 @@ def test_a_dead_holder_is_taken_over(world: World) -> None:
         return True
 
     attempt = world.store.claim(
-        RUN, "search", holder("alive"), GRAPH, decide=lambda _: {}, is_over=is_over, now=world.now
+        RUN, "search", holder("alive"), GRAPH, source="a", decide=lambda _: {}, is_over=is_over, now=world.now
     )
     assert asked == [dead.holder]
     assert attempt.number == 2
@@ -73,7 +73,9 @@ def test_a_refused_claim_writes_nothing(world: World) -> None:
         raise RefusedError
 
     with pytest.raises(RefusedError):
-        world.store.claim(RUN, "details", holder(), GRAPH, decide=refuse, is_over=lambda _: False, now=world.now)
+        world.store.claim(
+            RUN, "details", holder(), GRAPH, source="a", decide=refuse, is_over=lambda _: False, now=world.now
+        )
     assert world.store.run_view(RUN) == before
 
 

@@ -111,6 +111,24 @@ class TestReuse:
     def test_there_is_nothing_to_adopt_before_the_first_version(self, world: World, attempt: Attempt) -> None:
         assert world.store.adopt_answers(attempt) == attempt
 
+    def test_answers_of_another_source_are_left_alone_until_it_is_asked_again(
+        self, world: World, attempt: Attempt
+    ) -> None:
+        """Neither the next attempt nor one that fetches only what is missing takes them for its own."""
+        [request] = asked("a")
+        world.store.record(attempt, [answered(world, request, b"of the emulator")])
+        world.store.fail(attempt, "killed", "abandoned", world.now)
+        world.source = "the real one"
+        following = world.claim(RUN, "search")
+        assert world.store.reusable(following) == set()
+        assert list(world.store.answers(following, [request.fingerprint])) == []
+        world.store.record(following, [answered(world, request, b"the real one's")])
+        assert [answer.body for answer in world.store.answers(following, [request.fingerprint])] == [b"the real one's"]
+        world.publish(following)
+        world.source = "emulator"
+        adopting = world.store.adopt_answers(world.claim(RUN, "search"))
+        assert [answer.body for answer in world.store.answers(adopting, [request.fingerprint])] == [b"of the emulator"]
+
     def test_jobs_and_runs_do_not_share(self, world: World, attempt: Attempt) -> None:
         world.store.record(attempt, [answered(world, request) for request in asked("a")])
         world.open("2026-11-30")

@@ -93,6 +93,7 @@ class World:
     store: Store
     graph: Graph = GRAPH
     now: datetime = datetime(2026, 11, 29, 6, tzinfo=UTC)
+    source: str = "emulator"
     dagster_runs: int = field(default=0)
 
     def open(self, *run_ids: str) -> None:
@@ -128,6 +129,7 @@ class World:
             job_id,
             by or holder(f"dagster-{self.dagster_runs}"),
             self.graph,
+            source=self.source,
             decide=decide,
             is_over=lambda _holder: False,
             now=self.now,

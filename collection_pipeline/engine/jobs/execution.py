@@ -121,6 +121,7 @@ def _pass_gate(
                 job_id,
                 Holder(context.run.run_id, *this_process()),
                 collection.graph,
+                source=collection.source_label,
                 decide=gate(collection.graph, job_id, automatic=automatic, now=now),
                 is_over=partial(is_over, context.instance),
                 now=now,
@@ -244,7 +245,7 @@ class _Work:
     def _source(self, calls: PaidCalls) -> str:
         """Where the artifact's data came from: today's source if it was asked, else whatever its inputs came from."""
         inherited = dict.fromkeys(each.source for each in self.lineage if each.source)
-        return self.collection.source_label if calls.requested or not inherited else ", ".join(inherited)
+        return self.attempt.source if calls.requested or not inherited else ", ".join(inherited)
 
     @cached_property
     def lineage(self) -> list[Ancestor]:

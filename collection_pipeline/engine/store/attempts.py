@@ -31,14 +31,16 @@ RESERVATION_IN_DOUBT = {
 class Attempt:
     """One attempt at a job of a run, as `claim` granted it.
 
-    `number` counts the attempts at this job from 1. `inputs` is what it consumes. Answers in the ledger of the
-    generations `oldest_generation` to `generation` are its own to reuse; new ones enter as `generation`.
+    `number` counts the attempts at this job from 1. `inputs` is what it consumes, `source` the label of the source it
+    asks. Answers in the ledger of that source and of the generations `oldest_generation` to `generation` are its own to
+    reuse; new ones enter as `generation`.
     """
 
     run_id: str
     job: Job
     number: int
     holder: Holder
+    source: str
     inputs: Inputs
     moment: datetime
     suffix: int
@@ -98,6 +100,7 @@ class Attempts(StorePart):
         holder: Holder,
         graph: Graph,
         *,
+        source: str,
         decide: Callable[[RunState], Inputs],
         is_over: Callable[[Holder], bool],
         now: datetime,
@@ -122,6 +125,7 @@ class Attempts(StorePart):
                 job=graph[job_id],
                 number=row.attempt if is_retry else row.attempt + 1,
                 holder=holder,
+                source=source,
                 inputs=inputs,
                 moment=run.moment,
                 suffix=run.suffix,

@@ -1,7 +1,8 @@
 """The ledger of paid calls: every exchange is stored as it arrives, and nothing that was paid for is bought again.
 
-An attempt may reuse the answers of its *generation*. Publishing an artifact, usable or not, begins a new one, so that a
-rerun asks anew, while attempts that ended before publishing leave their answers to the next.
+An attempt may reuse the answers of its *generation* and its source. Publishing an artifact, usable or not, begins a new
+generation, so that a rerun asks anew, while attempts that ended before publishing leave their answers to the next. An
+answer of another source is never among them: the emulator's would pass for the real service's.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Ledger(StorePart):
                 yield Answer(request, row.request_id or "", received, bytes(row.response))
 
     def adopt_answers(self, attempt: Attempt) -> Attempt:
-        """The attempt, allowed to reuse also the answers that made the newest version.
+        """The attempt, allowed to reuse also the answers of its source that made the newest version.
 
         For a rerun that fetches only what is missing. Nothing is copied, and its retries may reuse them too.
         """
@@ -153,16 +154,14 @@ def _chunks(several: Iterable[T]) -> Iterator[list[T]]:
         yield chunk
 
 
-def _of_generations(attempt: Attempt) -> sa.ColumnElement[bool]:
+def _answered(attempt: Attempt) -> sa.ColumnElement[bool]:
     return (
         (requests.c.run_id == attempt.run_id)
         & (requests.c.job_id == attempt.job_id)
+        & (requests.c.source == attempt.source)
+        & (requests.c.kind == OK)
         & requests.c.generation.between(attempt.oldest_generation, attempt.generation)
     )
-
-
-def _answered(attempt: Attempt) -> sa.ColumnElement[bool]:
-    return _of_generations(attempt) & (requests.c.kind == OK)
 
 
 def _the_job(run_id: str, job_id: str) -> sa.Update:
@@ -184,6 +183,7 @@ def _row(attempt: Attempt, exchange: contract.Attempt) -> dict[str, Any]:
         "job_id": attempt.job_id,
         "attempt": attempt.number,
         "generation": attempt.generation,
+        "source": attempt.source,
         "endpoint": exchange.request.endpoint,
         "fingerprint": exchange.request.fingerprint,
         "params": _storable(json.dumps(dict(exchange.request.params), ensure_ascii=False, sort_keys=True)),

@@ -214,6 +214,7 @@ requests = sa.Table(
     sa.Column("job_id", sa.Text, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
     sa.Column("endpoint", sa.Text, nullable=False),
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("params", sa.Text, nullable=False),
@@ -228,7 +229,8 @@ requests = sa.Table(
     sa.Column("elapsed_ms", sa.BigInteger, nullable=False),
     sa.Column("error", sa.Text),
     sa.Column("response", sa.LargeBinary),
-    sa.Index("ix_requests_lookup", "run_id", "job_id", "generation", "kind", "fingerprint"),
+    # What is asked for by equality first, then the generations, which are a range.
+    sa.Index("ix_requests_lookup", "run_id", "job_id", "source", "kind", "fingerprint", "generation"),
 )
 
 datasets = sa.Table(
