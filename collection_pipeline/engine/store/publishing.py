@@ -130,8 +130,6 @@ def _stage(
     connection: sa.Connection, dataset: Dataset, attempt: Attempt, version: int, frames: Iterable[pd.DataFrame]
 ) -> Staged:
     # Heavy imports, wanted only where frames are.
-    import pyarrow as pa
-
     from collection_pipeline.engine.store.bulk import write_rows
     from collection_pipeline.engine.store.frames import ContentHash, to_arrow
 
@@ -142,8 +140,6 @@ def _stage(
             batch = to_arrow(frame, dataset)
             content.update(batch)
             yield batch
-            # Arrow keeps what was freed to use it again, and would end up with many times what one batch takes.
-            pa.default_memory_pool().release_unused()
 
     try:
         count = write_rows(connection, dataset, attempt.run_id, version, hashed(content))
