@@ -15,6 +15,12 @@ from deploy.postgres.server import PostgresServer
 SETTINGS_PREFIXES = ("SERPBASE_", "COLLECTION_", "DAGSTER_", "ALERT_URLS")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two a core, where memory is not an issue: half of the time tests wait for a process, a clock or a disk."""
+    return min(2 * (os.cpu_count() or 1), 8)
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tests see neither the settings of whoever runs them nor a `.env` in the folder they are run from."""
