@@ -115,7 +115,7 @@ DAILY_REPORT = Dataset(
         _FEATURE_ID,
         Column("data_as_of", "instant", "The moment the row's data speaks of", nullable=False),
         *_SEEN,
-        Column("change", "text", "Against the previous report: new, up, down or same; missing without one on other data"),
+        Column("change", "text", "Against the previous report: new, up, down or same; missing if not compared"),
         Column("previous_rank", "integer", "best_rank in the previous report"),
         *(column for column in _PLACE if column.name not in {"types", "place_id"}),
         Column("news_count", "integer", "News items about the place; missing when none were asked for"),

@@ -179,7 +179,21 @@ class _Watch:
                 self._display.say(f"{self._clock(job.started_at)} {job.job_id} started")
             if job.outcome not in ("running", "pending"):
                 self._display.ended(job.job_id)
-                self._display.say(f"{self._clock(job.finished_at)} {job.job_id} {_ending(job)}")
+                self._display.say(f"{self._clock(job.finished_at)} {job.job_id} {self._ending(job)}")
+
+    def _ending(self, job: JobView) -> str:
+        if job.outcome == "failed" and job.reason:
+            return f"failed: {job.reason}"
+        if job.outcome != "done" or job.current is None:
+            return job.outcome  # skipped: why its upstream failed has been told
+        made = job.current
+        parts = [f"{made.row_count} rows", f"version {made.artifact.version}", f"{made.credits_charged} credits"]
+        if made.credits_reused:
+            parts.append(f"{made.credits_reused} saved by reuse")
+        if made.artifact.degraded:
+            as_of = made.artifact.as_of.astimezone(self._timezone)
+            parts.append(f"degraded: data as of {as_of:%Y-%m-%d %H:%M}")
+        return f"done: {', '.join(parts)}"
 
     def _clock(self, instant: datetime | None) -> str:
         return "" if instant is None else f"{instant.astimezone(self._timezone):%H:%M:%S}"
@@ -191,16 +205,3 @@ _NOT_SEEN = (0, "pending", None)
 def _mark(job: JobView) -> tuple[int, str, datetime | None]:
     """What changes when an attempt starts or ends."""
     return job.attempts, job.outcome, job.finished_at
-
-
-def _ending(job: JobView) -> str:
-    if job.outcome != "done" or job.current is None:
-        reason = (job.reason or "").removeprefix(f"{job.outcome}: ")
-        return f"{job.outcome}: {reason}" if reason else job.outcome
-    made = job.current
-    parts = [f"{made.row_count} rows", f"version {made.artifact.version}", f"{made.credits_charged} credits"]
-    if made.credits_reused:
-        parts.append(f"{made.credits_reused} saved by reuse")
-    if made.artifact.degraded:
-        parts.append(f"degraded: data as of {made.artifact.as_of:%Y-%m-%d %H:%M} UTC")
-    return f"done: {', '.join(parts)}"

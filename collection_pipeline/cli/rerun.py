@@ -72,9 +72,10 @@ def _take_over(work: Session, job_id: str) -> None:
     store = work.collection.store
     for running in store.running(work.run_id):
         if running.job_id == job_id:
+            since = running.since.astimezone(work.collection.timezone)
             reason = f"{running.holder} was made to give it up by: collect rerun --take-over"
             if store.fail_abandoned(work.run_id, job_id, running.holder, reason, work.collection.now()):
-                work.display.say(f"Took {job_id} from {running.holder}, which held it since {running.since:%F %T} UTC.")
+                work.display.say(f"Took {job_id} from {running.holder}, which held it since {since:%F %T}.")
 
 
 def _preview(collection: Collection, job_id: str, run_id: str, *, missing_only: bool, as_json: bool) -> None:

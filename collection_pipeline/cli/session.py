@@ -101,26 +101,27 @@ class Session:
 
         None when it is settled; else an execution changed nothing, and what Dagster was told instead.
         """
-        waiting_for = ""
+        waits = False
         while True:
             explanation = self.advance()
             plan = explanation.plan
             if plan.settled:
                 return None
             if plan.requests:
+                waits = False
                 before = self.attempts()
                 problem = self.execute(plan.requests, {REQUESTED_BY: requested_by})
                 if self.attempts() == before and self.advance().plan.requests == plan.requests:
                     return problem or f"Dagster started none of {', '.join(plan.requests)}."
                 continue
-            others = ", ".join(
-                f"{job_id} {explanation.condition(job_id)}"
-                for job_id, decision in plan.decisions.items()
-                if decision.state.in_flight
-            )
-            if others != waiting_for:
+            if not waits:  # what they go on to is told as it starts and ends
+                others = ", ".join(
+                    f"{job_id} {explanation.condition(job_id)}"
+                    for job_id, decision in plan.decisions.items()
+                    if decision.state.in_flight
+                )
                 self.display.say(f"Waiting for what others do: {others}. Ctrl-C ends the waiting, not their work.")
-                waiting_for = others
+                waits = True
             time.sleep(LOOK_EVERY_S)
 
     def attempts(self) -> dict[str, tuple[int, str]]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.planning.planner import Decision
     from collection_pipeline.engine.runs.standing import Standing
     from collection_pipeline.engine.store import ArtifactView, Transition
-    from collection_pipeline.engine.words.explain import Explanation
 
 HEAD = ("job", "status", "version", "as of", "time", "reason")
 
@@ -74,7 +73,7 @@ class StateTable:
                 "" if current is None else str(current.version),
                 "" if current is None else self._clock(current.as_of),
                 self._time(each),
-                _reason(explanation, each.job_id),
+                explanation.account(each.job_id),
             )
 
     def headline(self) -> str:
@@ -152,7 +151,7 @@ class StateTable:
             "as_of": None if current is None else instant(current.as_of),
             "degraded": current is not None and current.degraded,
             "outdated": decision.outdated,
-            "reason": _reason(explanation, job_id),
+            "reason": explanation.account(job_id),
             "waits_for": [
                 {"job_id": each.job_id, "policy": each.policy, "because": each.because}
                 for each in explanation.waits_for(job_id)
@@ -193,11 +192,6 @@ class StateTable:
         first, *others = artifact.files
         beside = f" (beside it: {', '.join(file['name'] for file in others)})" if others else ""
         return f"{job_id}: {self.reports() / first['path']}{beside}"
-
-
-def _reason(explanation: Explanation, job_id: str) -> str:
-    """Without the command, which stands apart."""
-    return explanation.reason(job_id).removesuffix(f"; type: {explanation.next_command(job_id)}")
 
 
 def look(collection: Collection, run_id: str) -> StateTable:

@@ -63,7 +63,7 @@ def test_checks_are_recorded_for_the_partition_and_degraded_input_is_a_warning(d
         "omitted_inputs": (False, "WARN"),
     }
     assert verdicts["degraded_inputs"].description == (
-        "detail_pages of 2026-03-02, version 1, data as of 2026-03-02 00:00 UTC"
+        "detail_pages of 2026-03-02, version 1, data as of 2026-03-02 00:00"
     )
 
 

@@ -247,6 +247,20 @@ def test_an_alert_says_what_happened_what_it_did_to_whom_and_what_to_type() -> N
     )
 
 
+def test_an_alert_about_a_skipped_job_leaves_the_reason_to_that_of_its_cause() -> None:
+    jobs = {
+        **WHOLE,
+        "detail_pages": failed(search_results=SEARCH),
+        "news_mentions": state("skipped", attempted={"detail_pages": None}),
+    }
+    words = explained(jobs, facts=Facts({"detail_pages": OUT_OF_CREDITS}))
+    texts = {cause.kind: cause_text(words, cause) for cause in root_causes(words.plan, {})}
+    assert "detail_pages of 2026-11-29 failed at 06:12 (out of credits)." in texts["failed"]
+    assert texts["skipped"] == (
+        "news_mentions of 2026-11-29 skipped: detail_pages failed at 06:12. daily_report runs without news_mentions. Type: collect rerun detail_pages 2026-11-29"
+    )
+
+
 def test_an_alert_about_lateness_names_what_is_running() -> None:
     words = explained({"search_results": RUNNING}, YESTERDAY, now=AFTER_NINE)
     (cause,) = root_causes(words.plan, {})

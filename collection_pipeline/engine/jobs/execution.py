@@ -222,7 +222,7 @@ class _Work:
             calls.counts,
             usual_rows=usual_rows,
             schema_errors=self.schema_errors,
-            degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs),
+            degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs, self.collection.timezone),
             omitted=omitted_inputs(self.attempt.inputs),
         )
         outcomes = audit(self.declaration.checks, evidence)

@@ -1,8 +1,10 @@
-"""How old, how long, at what time: the words for it in English."""
+"""How old, how long, as of what time: the words for it in English."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
+
+from collection_pipeline.engine.planning.state import Artifact
 
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
@@ -27,6 +29,12 @@ def day_of(instant: datetime, moment: datetime, timezone: tzinfo) -> str:
     if days <= 0:
         return "today"
     return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def identity(artifact: Artifact, timezone: tzinfo) -> str:
+    """Which artifact it is and the moment its data speaks of, in local time."""
+    as_of = artifact.as_of.astimezone(timezone)
+    return f"{artifact.job_id} of {artifact.run_id}, version {artifact.version}, data as of {as_of:%Y-%m-%d %H:%M}"
 
 
 def clock(instant: datetime, moment: datetime, timezone: tzinfo) -> str:

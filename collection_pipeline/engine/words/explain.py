@@ -15,7 +15,7 @@ from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.planning.lateness import deadline_of
 from collection_pipeline.engine.planning.planner import Decision, EdgeDecision, Plan, Resolution
 from collection_pipeline.engine.planning.state import Artifact, RunState
-from collection_pipeline.engine.words.ages import age, clock, day_of, duration
+from collection_pipeline.engine.words.ages import age, clock, day_of, duration, identity
 from collection_pipeline.engine.words.facts import Facts
 
 
@@ -59,15 +59,17 @@ class Explanation:
 
     def reason(self, job_id: str) -> str:
         """Why the job's status is what it is, in one line; what was kept and what to type where somebody has to act."""
+        command = self.next_command(job_id)
+        return self.account(job_id) + (f"; type: {command}" if command else "")
+
+    def account(self, job_id: str) -> str:
+        """The reason without what to type, for where that stands apart."""
         decision = self.plan.decisions[job_id]
         parts = [self._headline(decision)]
         if decision.status == "done":
             parts += self._annotations(decision)
         if decision.blocked or decision.status == "failed":
             parts += _kept(decision)
-        command = self.next_command(job_id)
-        if command is not None:
-            parts.append(f"type: {command}")
         return "; ".join(parts)
 
     def refusal(self, job_id: str) -> str:
@@ -154,9 +156,7 @@ class Explanation:
         zone, moment = self.facts.timezone, self.run.moment
         span = moment - artifact.as_of
         parts = [
-            f"{artifact.job_id} of {artifact.run_id}",
-            f"version {artifact.version}",
-            f"data as of {artifact.as_of.astimezone(zone):%Y-%m-%d %H:%M}",
+            identity(artifact, zone),
             day_of(artifact.as_of, moment, zone),
             f"{age(span)} old",
         ]

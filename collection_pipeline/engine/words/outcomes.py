@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from collection_pipeline.engine.checks import CallCounts, CheckOutcome
 from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.visible import visible
+from collection_pipeline.engine.words.ages import identity
 
 PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."
 
@@ -48,11 +50,10 @@ def too_little_text(calls: CallCounts) -> str:
     return f"only {calls.answered} of {calls.wanted} calls were answered. {PAID_FOR_KEPT}"
 
 
-def degraded_inputs(run_id: str, inputs: Inputs) -> list[str]:
+def degraded_inputs(run_id: str, inputs: Inputs, timezone: tzinfo) -> list[str]:
     """One line for each input that is older than the run."""
     return [
-        f"{artifact.job_id} of {artifact.run_id}, version {artifact.version},"
-        f" data as of {artifact.as_of:%Y-%m-%d %H:%M} UTC"
+        identity(artifact, timezone)
         for artifact in inputs.values()
         if artifact is not None and artifact.stands_on_older_data(run_id)
     ]

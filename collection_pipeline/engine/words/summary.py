@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from collection_pipeline.engine.planning.causes import RootCause, roots
 from collection_pipeline.engine.planning.planner import EdgeDecision
 from collection_pipeline.engine.words.explain import Explanation
@@ -31,6 +33,8 @@ def cause_text(explanation: Explanation, cause: RootCause) -> str:
             f"{cause.job_id} of {explanation.run.run_id} is published with a warning: check {cause.check}: {said}."
             f" Type: {explanation.rerun_command(cause.job_id)}"
         )
+    if cause.kind == "skipped":  # why the upstream failed is said by an alert of its own
+        explanation = replace(explanation, brief=True)
     condition = explanation.condition(cause.job_id)
     what = f"late: {condition}" if cause.kind == "late" else condition
     sentences = [f"{cause.job_id} of {explanation.run.run_id} {what}"]
