@@ -12,7 +12,14 @@ from tempfile import TemporaryDirectory
 from collection_pipeline.sources.emulator import EmulatorOptions, embedded
 from collection_pipeline_tests.failures.conftest import DAY
 from collection_pipeline_tests.failures.desk import Desk
-from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, Found, run_trial
+from collection_pipeline_tests.failures.trials import (
+    CONCURRENCY,
+    LATENCY_MS,
+    PRICE,
+    THOUSAND_PLACES,
+    Found,
+    run_trial,
+)
 from deploy.postgres.server import PostgresServer
 
 DATABASES = ("sqlite", "postgresql")
@@ -64,6 +71,8 @@ def _report(database: str, found: list[Found]) -> None:
         f"{database}: {len(found)} trials, {kills} kills, {CONCURRENCY} requests in flight;"
         f" answers stored and bought again: {sum(each.stored_twice for each in found)};"
         f" answers lost in flight: {lost}, {lost / kills:.1f} a kill;"
+        f" credits possibly billed: {sum(each.possibly_billed for each in found) / kills:.1f} a kill;"
+        f" trials that show less than was lost: {sum(each.possibly_billed < PRICE * each.lost for each in found)};"
         f" rows missing: {sum(each.places - each.rows for each in found)}",
         flush=True,
     )

@@ -6,10 +6,18 @@ import random
 
 import pytest
 
+from collection_pipeline.engine.jobs.allowance import UNLIMITED_BLOCK
 from collection_pipeline.engine.jobs.recording import WRITE_BATCH
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
-from collection_pipeline_tests.failures.trials import CONCURRENCY, LATENCY_MS, THOUSAND_PLACES, run_trial
+from collection_pipeline_tests.failures.trials import (
+    CONCURRENCY,
+    LATENCY_MS,
+    PRICE,
+    THOUSAND_PLACES,
+    kill_at,
+    run_trial,
+)
 
 
 @pytest.mark.parametrize(("database", "seed"), [("sqlite", 1), ("postgres", 2), ("sqlite", 3)])
@@ -23,6 +31,8 @@ def test_a_kill_at_any_moment_costs_at_most_what_was_in_flight(
     assert found.rows == found.places == 1000
     assert found.stored_twice == 0
     assert found.lost <= found.kills * (CONCURRENCY + WRITE_BATCH)
+    assert PRICE * found.lost <= found.possibly_billed
+    assert found.possibly_billed <= found.kills * (PRICE * (CONCURRENCY + 2 * WRITE_BATCH) + UNLIMITED_BLOCK)
 
 
 def details(desk: Desk) -> int:
@@ -41,6 +51,19 @@ def test_an_answer_that_broke_off_may_have_been_billed_and_is_shown_apart(new_de
     said = desk.collect("status", RUN)
     assert f"{desk.account.credits_charged - 2 * cut} spent" in said
     assert f"{2 * cut} possibly billed without an answer" in said
+
+
+def test_so_may_what_was_in_flight_at_a_kill_without_a_budget(desk: Desk) -> None:
+    desk.environment["COLLECTION_CONCURRENCY"] = "4"
+    desk.collect("run", RUN, "--only", "search_results")
+    kill_at(desk, 5)
+
+    desk.collect("run", RUN, "--only", "detail_pages")
+
+    said = desk.collect("status", RUN)
+    assert f"{UNLIMITED_BLOCK} possibly billed without an answer" in said
+    unseen = desk.account.credits_charged - desk.one("SELECT sum(credits_charged) FROM requests")
+    assert unseen <= UNLIMITED_BLOCK
 
 
 def test_answers_of_the_trial_never_pass_for_those_of_the_real_service(new_desk: NewDesk, sqlite_url: str) -> None:

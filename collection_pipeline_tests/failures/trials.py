@@ -10,10 +10,12 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from random import Random
 
+from collection_pipeline.sources.contract import CREDITS
 from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.desk import RUN, Desk
 
 CONCURRENCY = 16
+PRICE = CREDITS["maps_detail"]
 LATENCY_MS = 20.0
 COUNTRIES = {"us": "United States", "ca": "Canada", "br": "Brazil", "au": "Australia", "cn": "China"}
 THOUSAND_PLACES = "\n".join(
@@ -25,14 +27,15 @@ THOUSAND_PLACES = "\n".join(
 class Found:
     """What one trial came to. `places` were to be fetched, `rows` are in the artifact.
 
-    `lost`: answers that the source charged and nobody stored, over all kills. `stored_twice`: places of which two
-    answers were stored, so that the second was bought for nothing.
+    `lost`: answers that the source charged and nobody stored, over all kills. `possibly_billed`: the credits that are
+    shown for them. `stored_twice`: places of which two answers were stored, so that the second was bought for nothing.
     """
 
     kills: int
     places: int
     rows: int
     lost: int
+    possibly_billed: int
     stored_twice: int
 
 
@@ -50,6 +53,7 @@ def run_trial(desk: Desk, random: Random, kills: int) -> Found:
         places=places,
         rows=desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN),
         lost=(desk.account.feature_id_charges - stored).total(),
+        possibly_billed=desk.one("SELECT sum(credits_possibly_billed) FROM jobs WHERE run_id = :run", run=RUN),
         stored_twice=sum(count > 1 for count in stored.values()),
     )
 

@@ -6,10 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 from collection_pipeline.engine.checks import CallCounts
+from collection_pipeline.engine.jobs.allowance import Allowance
 from collection_pipeline.engine.jobs.recording import Recorder
 from collection_pipeline.engine.store import Attempt as JobAttempt
 from collection_pipeline.engine.store import Store
@@ -25,12 +27,6 @@ from collection_pipeline.sources.contract import (
     Unanswered,
     UnauthorizedError,
 )
-
-RESERVATION_CREDITS = 128
-"""Credits reserved at a time, so that the budget costs one short transaction per 64 two-credit calls."""
-
-RESERVATION_SHARE = 16
-"""But no more than this part of the budget: after a kill nobody knows how much of a reservation was billed."""
 
 ReportProgress = Callable[[str, int, int], None]
 """Told (job_id, calls ended, calls known of) as calls end."""
@@ -130,8 +126,8 @@ class PaidCalls:
         return [call for call in self.lost if call.kind != NotFoundError.kind]
 
     async def _buy(self, requests: Iterable[ApiRequest], batch: _Batch) -> None:
-        allowance = _Allowance(self.store, self.attempt, self.max_credits)
-        recorder = Recorder(self._record)
+        allowance = Allowance(self.store, self.attempt, self.max_credits)
+        recorder = Recorder(partial(self._record, allowance))
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(recorder.run())
@@ -149,7 +145,7 @@ class PaidCalls:
         self,
         requests: Iterable[ApiRequest],
         batch: _Batch,
-        allowance: _Allowance,
+        allowance: Allowance,
         recorder: Recorder[tuple[Attempt, int]],
     ) -> None:
         ended = 0
@@ -166,9 +162,11 @@ class PaidCalls:
                     batch.stopped_by = call.error
         await recorder.close()
 
-    def _record(self, ended: Sequence[_Ended]) -> None:
+    def _record(self, allowance: Allowance, ended: Sequence[_Ended]) -> None:
         calls = [call for call, _ in ended]
-        self.store.record(self.attempt, calls, release=sum(used for _, used in ended))
+        used = sum(amount for _, amount in ended)
+        self.store.record(self.attempt, calls, release=0 if allowance.is_unlimited else used)
+        allowance.settle(used)
         self.credits_charged += sum(call.credits_charged for call in calls)
 
     def _stopped(self, batch: _Batch, error: SourceError) -> str:
@@ -225,47 +223,6 @@ class _Batch(Iterator[ApiRequest]):
             self.reused += 1
             self.credits_reused += request.credits
         raise StopIteration
-
-
-class _Allowance:
-    """The run's budget as one attempt sees it: reserved in blocks, so that no two processes spend the same credit."""
-
-    def __init__(self, store: Store, attempt: JobAttempt, max_credits: int | None) -> None:
-        self._store, self._attempt, self._max_credits = store, attempt, max_credits
-        self._reserved = 0
-        self._sent: Counter[str] = Counter()
-
-    def admit(self, request: ApiRequest) -> None:
-        if self._max_credits is None:
-            return
-        if self._reserved < request.credits:
-            block = min(RESERVATION_CREDITS, self._max_credits // RESERVATION_SHARE)
-            if not (block > request.credits and self._reserve(block)) and not self._reserve(request.credits):
-                raise BudgetExhaustedError(f"the budget of {self._max_credits} credits a run is used up")
-        self._reserved -= request.credits
-        self._sent[request.fingerprint] += 1
-
-    def used_by(self, call: Attempt) -> int:
-        """How many reserved credits a call that ended used up: none if it was refused and never sent."""
-        fingerprint = call.request.fingerprint
-        if fingerprint not in self._sent:
-            return 0
-        self._sent[fingerprint] -= 1
-        if not self._sent[fingerprint]:
-            del self._sent[fingerprint]
-        return call.request.credits
-
-    def _reserve(self, amount: int) -> bool:
-        assert self._max_credits is not None
-        if not self._store.reserve(self._attempt.run_id, self._attempt.job_id, amount, self._max_credits):
-            return False
-        self._reserved += amount
-        return True
-
-    def close(self) -> None:
-        """Give back what was reserved and not needed."""
-        if self._reserved:
-            self._store.release(self._attempt.run_id, self._attempt.job_id, self._reserved)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -7,6 +7,7 @@ written, not before.
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Self
 
 from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.store.attempts import Attempt, Attempts, HeldError, RunningJob, StartCounts
@@ -90,7 +91,7 @@ class Store(
     """Everything that is kept, in one database. May be shared by threads; each process opens its own."""
 
     @classmethod
-    def open(cls, url: str) -> Store:
+    def open(cls, url: str) -> Self:
         """The store at `sqlite:///path` or `postgresql://…`, made or migrated if need be; cheap if not.
 
         Raises `StoreUrlError`, `StoreUnavailableError` and `SchemaTooNewError`, none of which shows a password.
@@ -112,7 +113,7 @@ class Store(
         """Give the connections back."""
         self.database.close()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -117,8 +117,8 @@ class Ledger(StorePart):
         with self.database.read() as connection:
             return Credits(*map(int, connection.execute(sums.where(jobs.c.run_id == run_id)).one()))
 
-    def reserve(self, run_id: str, job_id: str, amount: int, limit: int) -> bool:
-        """Set `amount` credits of the run's budget aside for requests to be sent; False if `limit` does not allow it.
+    def reserve(self, run_id: str, job_id: str, amount: int, limit: int | None) -> bool:
+        """Set `amount` credits aside for requests to be sent; False if the budget of the run, `limit`, forbids it.
 
         Exact across processes: charged, possibly billed and reserved credits of all jobs of the run never exceed the
         limit. A reservation ends with `release`, with `record`'s own `release`, and with the attempt.
@@ -127,7 +127,7 @@ class Ledger(StorePart):
         with self.database.write() as connection:
             lock_run(connection, run_id)
             spent = int(connection.execute(sa.select(taken).where(jobs.c.run_id == run_id)).scalar() or 0)
-            if spent + amount > limit:
+            if limit is not None and spent + amount > limit:
                 return False
             reserved = _the_job(run_id, job_id).values(credits_reserved=jobs.c.credits_reserved + amount)
             connection.execute(reserved)

@@ -1,0 +1,95 @@
+"""What a fetch may spend: credits are reserved before a request is sent, so that a kill leaves no charge unnoted.
+
+Whatever an attempt leaves reserved, nobody saw the answers of: those credits count as possibly billed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+
+from collection_pipeline.engine.store import Attempt as JobAttempt
+from collection_pipeline.engine.store import Store, StoreUnavailableError
+from collection_pipeline.sources.contract import ApiRequest, Attempt, BudgetExhaustedError
+
+UNLIMITED_BLOCK = 32
+"""Credits reserved at a time without a budget. A block is used again and again, so that few are ever needed; and small
+ones keep the doubt after a kill close to what was in flight or waited to be stored: at most one block more."""
+
+BUDGET_BLOCK = 128
+"""Credits reserved at a time with a budget: one short transaction per 64 two-credit calls."""
+
+BUDGET_SHARE = 16
+"""But no more than this part of the budget, or a kill would leave much of it in doubt."""
+
+
+class Allowance:
+    """The credits of one fetch. With a budget, no two processes spend the same credit of it.
+
+    `settle` is called by the thread that stores what ended, and alone counts what may be used again; everything else by
+    the thread that fetches.
+    """
+
+    def __init__(self, store: Store, attempt: JobAttempt, max_credits: int | None) -> None:
+        self._store, self._attempt, self._max_credits = store, attempt, max_credits
+        self._sent: Counter[str] = Counter()
+        self._reserved = 0
+        self._used = 0
+        self._used_again = 0
+        self._unreachable = False
+
+    @property
+    def is_unlimited(self) -> bool:
+        """There is no budget: credits stay reserved when a call ends, and the next call uses them again."""
+        return self._max_credits is None
+
+    def admit(self, request: ApiRequest) -> None:
+        """Raises `BudgetExhaustedError` if the request must not be sent."""
+        if self._free < request.credits and not self._reserve_for(request):
+            raise BudgetExhaustedError(f"the budget of {self._max_credits} credits a run is used up")
+        self._used += request.credits
+        self._sent[request.fingerprint] += 1
+
+    def used_by(self, call: Attempt) -> int:
+        """How many reserved credits a call that ended used up: none if it was refused and never sent."""
+        fingerprint = call.request.fingerprint
+        if fingerprint not in self._sent:
+            return 0
+        self._sent[fingerprint] -= 1
+        if not self._sent[fingerprint]:
+            del self._sent[fingerprint]
+        return call.request.credits
+
+    def settle(self, used: int) -> None:
+        """Calls that used so many credits are stored."""
+        if self.is_unlimited:
+            self._used_again += used
+        self._unreachable = False
+
+    def close(self) -> None:
+        """Give back what was reserved and not needed, if the database is there; it is in doubt otherwise."""
+        if self._free > 0:
+            with suppress(StoreUnavailableError):
+                self._store.release(self._attempt.run_id, self._attempt.job_id, self._free)
+
+    @property
+    def _free(self) -> int:
+        return self._reserved + self._used_again - self._used
+
+    def _reserve_for(self, request: ApiRequest) -> bool:
+        if self._max_credits is not None:
+            block = min(BUDGET_BLOCK, self._max_credits // BUDGET_SHARE)
+            return (block > request.credits and self._reserve(block)) or self._reserve(request.credits)
+        # While the database is away for moments, a kill would leave the books wrong: no reason to stop fetching.
+        if not self._unreachable:
+            try:
+                self._reserve(UNLIMITED_BLOCK)
+            except StoreUnavailableError:
+                self._unreachable = True
+        return True
+
+    def _reserve(self, amount: int) -> bool:
+        if not self._store.reserve(self._attempt.run_id, self._attempt.job_id, amount, self._max_credits):
+            return False
+        self._reserved += amount
+        return True
