@@ -22,7 +22,7 @@ from benchmarks.workload import NOW
 from collection_pipeline.engine.checks import CallCounts, Check, Coverage, Evidence, Schema, UniqueKey, Volume, audit
 from collection_pipeline.engine.datasets import DTYPES, Column, Dataset, Kind
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.jobs.schemas import checked
+from collection_pipeline.engine.jobs.schema_check import checked
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Attempt, Manifest, Published, Store

@@ -15,7 +15,7 @@ from collection_pipeline.engine.datasets import DTYPES
 from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.jobs.asset import graph_of
 from collection_pipeline.engine.jobs.gate import gate
-from collection_pipeline.engine.jobs.schemas import checked
+from collection_pipeline.engine.jobs.schema_check import checked
 from collection_pipeline.engine.jobs.spending import Answers, PaidCalls
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.runs.launches import this_process

@@ -20,7 +20,7 @@ from collection_pipeline.engine.checks import (
     Volume,
 )
 from collection_pipeline.engine.datasets import Column, Dataset
-from collection_pipeline.engine.jobs.schemas import KEPT_MESSAGES, checked
+from collection_pipeline.engine.jobs.schema_check import KEPT_MESSAGES, checked
 
 
 @dataclass(frozen=True)
