@@ -11,6 +11,7 @@ from collection_pipeline.cli.opening import RUN_ID
 from collection_pipeline.cli.state_table import look
 from collection_pipeline.cli.terminal import result, result_json
 from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.words.why import edge_accounts
 
 
 @click.command()
@@ -23,7 +24,7 @@ def why(job: str, run_id: RunId, as_json: bool) -> None:
     job_id = opening.known_job(job, collection.graph.jobs)
     explanation = look(collection, run_id.text).found.explanation
     decision = explanation.plan.decisions[job_id]
-    edges = explanation.edges(job_id)
+    edges = edge_accounts(explanation, job_id)
     if as_json:
         result_json(
             {

@@ -15,6 +15,7 @@ from collection_pipeline.engine.words.ages import age, clock, day_of, duration
 from collection_pipeline.engine.words.explain import Explanation, WaitsFor
 from collection_pipeline.engine.words.facts import Facts, JobFacts
 from collection_pipeline.engine.words.summary import cause_text, tick_text
+from collection_pipeline.engine.words.why import edge_accounts
 from collection_pipeline_tests.engine.builders import (
     AFTER_NINE,
     BEFORE_NINE,
@@ -201,17 +202,17 @@ def test_why_accounts_for_every_edge() -> None:
     words = explained(SEARCH_FAILED, YESTERDAY)
     failed_at = "failed at 06:12 (out of credits)"
     blocked = f"blocked: search_results {failed_at}"
-    assert [each.line() for each in words.edges("daily_report")] == [
+    assert [each.line() for each in edge_accounts(words, "daily_report")] == [
         f"detail_pages (degrade, follow): {blocked}; uses {YESTERDAYS_DETAILS}. Why: for the test",
         f"news_mentions (optional, follow): {blocked}; runs without it. Why: for the test",
     ]
-    assert [each.line() for each in words.edges("detail_pages")] == [
+    assert [each.line() for each in edge_accounts(words, "detail_pages")] == [
         f"search_results (hard, follow): {failed_at}; blocked until it is repaired. Why: for the test"
     ]
 
 
 def test_why_says_since_when_an_upstream_is_late_and_which_edge_waits_on() -> None:
-    late = explained({"search_results": RUNNING}, YESTERDAY, now=AFTER_NINE).edges("daily_report")[0]
+    late = edge_accounts(explained({"search_results": RUNNING}, YESTERDAY, now=AFTER_NINE), "daily_report")[0]
     assert late.because == "waits: search_results running since 06:05 in Dagster run 0a1b2c3d, late since 09:00"
     assert late.outcome == f"uses {YESTERDAYS_DETAILS}"
 

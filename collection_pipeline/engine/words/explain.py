@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from collection_pipeline.engine.planning.causes import roots
-from collection_pipeline.engine.planning.edges import OnRerun, Policy
+from collection_pipeline.engine.planning.edges import Policy
 from collection_pipeline.engine.planning.graph import Graph
-from collection_pipeline.engine.planning.lateness import deadline_of
-from collection_pipeline.engine.planning.planner import Decision, EdgeDecision, Plan, Resolution
+from collection_pipeline.engine.planning.planner import Decision, Plan
 from collection_pipeline.engine.planning.state import Artifact, RunState
 from collection_pipeline.engine.words.ages import age, clock, day_of, duration, identity
 from collection_pipeline.engine.words.facts import Facts
@@ -26,22 +25,6 @@ class WaitsFor:
     job_id: str
     policy: Policy
     because: str
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeAccount:
-    """One edge for `collect why`: what the upstream is, what the edge makes of it, and what was decided beforehand."""
-
-    upstream: str
-    policy: Policy
-    on_rerun: OnRerun
-    resolution: Resolution
-    because: str
-    outcome: str
-    why: str
-
-    def line(self) -> str:
-        return f"{self.upstream} ({self.policy}, {self.on_rerun}): {self.because}; {self.outcome}. Why: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +97,6 @@ class Explanation:
         missing_only = " --missing-only" if self.facts.of(job_id).lacks_answers else ""
         return f"collect rerun {job_id} {self.run.run_id}{missing_only}"
 
-    def edges(self, job_id: str) -> tuple[EdgeAccount, ...]:
-        """The decision edge by edge."""
-        return tuple(
-            EdgeAccount(
-                each.edge.upstream,
-                each.edge.policy,
-                each.edge.on_rerun,
-                each.resolution,
-                self.condition(each.edge.upstream) + self._lateness(job_id, each),
-                self._outcome(each),
-                each.edge.why,
-            )
-            for each in self.plan.decisions[job_id].edges
-        )
-
     def condition(self, job_id: str) -> str:
         """What a job is to those who wait for it: "failed at 06:12 (out of credits)", "running since 06:05"."""
         return self._condition(job_id, brief=self.brief)
@@ -167,6 +135,16 @@ class Explanation:
                 parts.append(f"warned about from {duration(shelf.warn)}")
         return ", ".join(parts)
 
+    def no_fallback(self, job_id: str) -> str:
+        """What a degrade edge lacks when there is no artifact of that job to fall back on."""
+        shelf = self.graph[job_id].shelf_life
+        inside = "" if shelf is None else f" inside its shelf life of {duration(shelf.fail)}"
+        return f"nothing of an earlier run{inside}"
+
+    def clock(self, instant: datetime) -> str:
+        """The local time, with the date unless it is the run's day."""
+        return clock(instant, self.run.moment, self.facts.timezone)
+
     def _headline(self, decision: Decision) -> str:
         if decision.status == "done" and decision.state.current is not None:
             return f"done: version {decision.state.current.version}"
@@ -183,7 +161,7 @@ class Explanation:
             elif artifact.run_id != self.run.run_id:
                 notes.append(f"uses {self.older_data(artifact)}")
         if current is not None and current.degraded and not notes:
-            notes.append(f"on older data, as of {self._clock(current.as_of)}")
+            notes.append(f"on older data, as of {self.clock(current.as_of)}")
         notes += [
             f"outdated: {edge.edge.upstream} is at version {edge.upstream.current.version},"
             f" this stands on {_version(consumed.get(edge.edge.upstream), self.run.run_id)}"
@@ -200,7 +178,7 @@ class Explanation:
             for root in roots(self.plan, decision.job_id)
         ]
         held += [
-            f"{edge.edge.upstream} has nothing of an earlier run{self._inside_shelf_life(edge.edge.upstream)}"
+            f"{edge.edge.upstream} has {self.no_fallback(edge.edge.upstream)}"
             for edge in decision.edges
             if edge.edge.policy == "degrade" and edge.resolution == "blocked"
         ]
@@ -209,41 +187,11 @@ class Explanation:
     def _idleness(self, job_id: str) -> str:
         return "has not run yet" if self.plan.decisions[job_id].state.attempted is None else "has to run again first"
 
-    def _outcome(self, each: EdgeDecision) -> str:
-        match each.resolution:
-            case "use" if each.artifact is not None:
-                return f"uses version {each.artifact.version} of this run"
-            case "fallback" if each.artifact is not None:
-                return f"uses {self.older_data(each.artifact)}"
-            case "without":
-                return "runs without it"
-            case "skip":
-                return "skips this run"
-            case "blocked":
-                lacks = f", with nothing of an earlier run{self._inside_shelf_life(each.edge.upstream)}"
-                return f"blocked until it is repaired{lacks if each.edge.policy == 'degrade' else ''}"
-            case _:
-                return "waits"
-
-    def _lateness(self, job_id: str, each: EdgeDecision) -> str:
-        deadline = deadline_of(self.graph[job_id], self.run.opened_at)
-        if not each.late or deadline is None:
-            return ""
-        gives_up = "" if each.edge.policy in ("degrade", "optional") else ", but this edge waits on"
-        return f", late since {self._clock(deadline)}{gives_up}"
-
-    def _inside_shelf_life(self, job_id: str) -> str:
-        shelf = self.graph[job_id].shelf_life
-        return "" if shelf is None else f" inside its shelf life of {duration(shelf.fail)}"
-
     def _repair(self, job_id: str) -> str:
         return " && ".join(self.rerun_command(root) for root in roots(self.plan, job_id) or (job_id,))
 
     def _at(self, word: str, instant: datetime | None) -> str:
-        return "" if instant is None else f" {word} {self._clock(instant)}"
-
-    def _clock(self, instant: datetime) -> str:
-        return clock(instant, self.run.moment, self.facts.timezone)
+        return "" if instant is None else f" {word} {self.clock(instant)}"
 
 
 def _kept(decision: Decision) -> list[str]:
