@@ -13,7 +13,7 @@ import dagster as dg
 
 from collection_pipeline import steps
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
-from collection_pipeline.engine.checks import COVERAGE, AnyVolume, Coverage, Present, Volume
+from collection_pipeline.engine.checks import AnyVolume, CallCounts, Coverage, Present, Volume, calls_covered
 from collection_pipeline.engine.jobs.asset import collection_asset
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.planning.edges import Edge
@@ -141,12 +141,13 @@ ASSETS = (search_results, detail_pages, news_mentions, daily_report)
 
 
 def _provenance(ancestor: Ancestor, run_id: str) -> report.Provenance:
+    artifact = ancestor.artifact
     return steps.report.Provenance(
-        ancestor.job_id,
-        ancestor.run_id,
-        ancestor.version,
-        ancestor.as_of,
-        ancestor.degraded or ancestor.run_id != run_id,
+        artifact.job_id,
+        artifact.run_id,
+        artifact.version,
+        artifact.as_of,
+        artifact.stands_on_older_data(run_id),
         ancestor.row_count,
         ancestor.credits_charged,
         ancestor.request_ids,
@@ -155,13 +156,6 @@ def _provenance(ancestor: Ancestor, run_id: str) -> report.Provenance:
     )
 
 
-def _coverage(details: Input, lineage: Sequence[Ancestor]) -> report.Coverage | None:
+def _coverage(details: Input, lineage: Sequence[Ancestor]) -> CallCounts | None:
     """How the calls behind the details ended, as their coverage check counted them."""
-    consumed = details.artifact
-    for ancestor in lineage:
-        if (ancestor.job_id, ancestor.run_id, ancestor.version) == (consumed.job_id, consumed.run_id, consumed.version):
-            counts = next((each["metadata"] for each in ancestor.checks if each["name"] == COVERAGE), None)
-            return counts and steps.report.Coverage(
-                counts["answered"] + counts["missing"] + counts["not_found"], counts["answered"], counts["not_found"]
-            )
-    return None
+    return next((calls_covered(each.checks) for each in lineage if each.artifact == details.artifact), None)

@@ -35,15 +35,15 @@ def prune(*, keep_days: int, keep_runs: int, dry_run: bool, yes: bool, as_json: 
         confirm((f"would go: {run_id}" for run_id in going), f"Remove {len(going)} runs with all their data?")
     if not dry_run:
         from collection_pipeline.cli.instance import open_instance
-        from collection_pipeline.engine.jobs.asset import RUNS
         from collection_pipeline.engine.jobs.files import remove_files
+        from collection_pipeline.engine.runs.launches import RUN_ID
 
         going = []
         with open_instance(settings.dagster_home) as instance:
             for removal in store.prune(keep_days=keep_days, keep_runs=keep_runs, now=now):
                 if not _is_open_again(store, removal.run_id):
                     remove_files(collection.reports, removal.files)
-                    instance.delete_dynamic_partition(str(RUNS.name), removal.run_id)
+                    instance.delete_dynamic_partition(RUN_ID, removal.run_id)
                 store.confirm_removal(removal.run_id)
                 going.append(removal.run_id)
     if as_json:

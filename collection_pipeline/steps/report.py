@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from collection_pipeline.steps.report_inputs import Coverage, Inputs, Provenance
+from collection_pipeline.steps.report_inputs import Inputs, Provenance
 from collection_pipeline.steps.report_page import page_html, picture_svg, summary_markdown
 from collection_pipeline.steps.report_table import changes, table
 from collection_pipeline.steps.report_view import view
 from collection_pipeline.steps.spreadsheets import csv, workbook
 from collection_pipeline.texts import first_line, text
 
-__all__ = ["Coverage", "Inputs", "Provenance", "Report", "build"]
+__all__ = ["Inputs", "Provenance", "Report", "build"]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 
+from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.planning.state import Status
 from collection_pipeline.steps import news as news_step
 from collection_pipeline.texts import Language, text
@@ -33,28 +34,6 @@ class Provenance:
     request_ids: Sequence[str] = ()
     request_count: int = 0
     source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How the calls for detail pages ended; what does not exist at the source is not counted as missing."""
-
-    requested: int
-    answered: int
-    not_found: int = 0
-
-    @property
-    def wanted(self) -> int:
-        return self.requested - self.not_found
-
-    @property
-    def missing(self) -> int:
-        return self.wanted - self.answered
-
-    @property
-    def share(self) -> float:
-        """0 to 1; 1 when there was nothing to ask."""
-        return self.answered / self.wanted if self.wanted else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +60,7 @@ class Inputs:
     news_top: int = news_step.TOP
     previous: pd.DataFrame | None = None
     previous_run_id: str = ""
-    coverage: Coverage | None = None
+    coverage: CallCounts | None = None
     provenance: Sequence[Provenance] = ()
 
     @cached_property

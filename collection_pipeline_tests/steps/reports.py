@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 
+from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.queries import Query
 from collection_pipeline.sources.contract import Answer
 from collection_pipeline.steps import detail, news, search
-from collection_pipeline.steps.report import Coverage, Inputs, Provenance
+from collection_pipeline.steps.report import Inputs, Provenance
 from collection_pipeline_tests.steps.answers import answer, place, search_answer
 
 MOMENT = datetime(2026, 11, 29, tzinfo=UTC)
@@ -55,7 +56,7 @@ def inputs(**changed: Any) -> Inputs:
         "language": "en",
         "source": "SerpBase",
         "emulated": False,
-        "coverage": Coverage(30, 30),
+        "coverage": CallCounts(30, 30),
         "provenance": (artifact("search_results"), artifact()),
     } | changed
     if "details" not in values:

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 from collection_pipeline.datasets import DAILY_REPORT
+from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.datasets import DTYPES
-from collection_pipeline.steps.report import Coverage, build
+from collection_pipeline.steps.report import build
 from collection_pipeline.steps.report_page import percent
 from collection_pipeline.texts import Language
 from collection_pipeline_tests.steps.answers import feature_id, place
@@ -187,7 +188,7 @@ def test_news_that_is_missing_is_no_news_that_was_not_found() -> None:
 
 
 def test_coverage_tells_what_does_not_exist_from_what_could_not_be_fetched() -> None:
-    page = Page(build(inputs(coverage=Coverage(requested=86, answered=82, not_found=2))).html)
+    page = Page(build(inputs(coverage=CallCounts(requested=86, answered=82, not_found=2, missing=2))).html)
     assert {"97.6 %", "82 of 84 detail pages"} <= set(page.texts)
     assert "2 could not be fetched. 2 do not exist at the source." in page.texts
     assert "unknown" in Page(build(inputs(coverage=None)).html).texts
@@ -234,7 +235,7 @@ def test_charts_and_map_survive_places_that_say_nothing_but_their_name() -> None
 
 
 def test_a_report_on_nothing_is_still_a_page() -> None:
-    report = build(inputs(details=details([]), coverage=Coverage(0, 0), provenance=()))
+    report = build(inputs(details=details([]), coverage=CallCounts(), provenance=()))
     assert "There is no place to report on." in Page(report.html).texts
     assert len(report.frame) == 0
     ElementTree.fromstring(report.picture)

@@ -188,7 +188,7 @@ def test_the_consumed_versions_are_on_record(world: World) -> None:
         "follow",
     )
     assert not consumed.retracted
-    assert [(each.job_id, each.version) for each in world.store.lineage([details.artifact])] == [
+    assert [(each.artifact.job_id, each.artifact.version) for each in world.store.lineage([details.artifact])] == [
         ("search", 1),
         ("details", 1),
     ]

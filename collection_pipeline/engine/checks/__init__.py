@@ -23,6 +23,7 @@ from collection_pipeline.engine.checks.standard import (
     Schema,
     UniqueKey,
     Volume,
+    calls_covered,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "UniqueKey",
     "Volume",
     "audit",
+    "calls_covered",
 ]

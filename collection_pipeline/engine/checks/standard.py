@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
-from collection_pipeline.engine.checks.contract import Check, CheckOutcome, Evidence, Severity
+from collection_pipeline.engine.checks.contract import CallCounts, Check, CheckOutcome, Evidence, Severity
 
 COVERAGE = "coverage"
 """The name of the coverage check, which a retry may still turn around."""
@@ -105,6 +106,15 @@ class Coverage:
                 "not_found": calls.not_found,
             },
         )
+
+
+def calls_covered(checks: Iterable[Mapping[str, Any]]) -> CallCounts | None:
+    """How the calls behind an artifact ended, as the manifest keeps its checks; None without coverage."""
+    for check in checks:
+        if check["name"] == COVERAGE:
+            answered, not_found, missing = (check["metadata"][name] for name in ("answered", "not_found", "missing"))
+            return CallCounts(answered + not_found + missing, answered, not_found, missing)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,12 @@ from collections.abc import Callable
 from datetime import datetime
 
 from collection_pipeline.engine.planning.graph import Graph
-from collection_pipeline.engine.planning.planner import Decision, plan
+from collection_pipeline.engine.planning.planner import plan
 from collection_pipeline.engine.planning.state import Inputs, RunState
 
 
 class NotReadyError(Exception):
     """The job may not run now: it waits, is blocked or is skipped. Nothing was written."""
-
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(decision.job_id)
-        self.decision = decision
 
 
 class RefusedError(Exception):
@@ -38,7 +34,7 @@ def gate(graph: Graph, job_id: str, *, automatic: bool, now: datetime) -> Callab
         if automatic and not decision.wanted and not is_retry:
             raise NothingToDoError(job_id)
         if decision.readiness != "run":
-            raise NotReadyError(decision)
+            raise NotReadyError(job_id)
         return decision.inputs
 
     return decide

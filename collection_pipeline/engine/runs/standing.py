@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collection_pipeline.engine.checks import COVERAGE, DEGRADED_INPUTS, OMITTED_INPUTS
+from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, calls_covered
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
 from collection_pipeline.engine.planning.lateness import late_jobs
@@ -74,5 +74,5 @@ def _lacks_answers(job: JobView) -> bool:
     """Whether the last attempt made a version, usable or not, with some of its calls answered and others not."""
     if job.latest is None or job.error_kind not in (None, "check"):
         return False
-    counts = next((check["metadata"] for check in job.latest.checks if check["name"] == COVERAGE), None)
-    return counts is not None and bool(counts["missing"]) and bool(counts["answered"])
+    calls = calls_covered(job.latest.checks)
+    return calls is not None and calls.missing > 0 and calls.answered > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.store.ledger import OK
 from collection_pipeline.engine.store.part import StorePart
+from collection_pipeline.engine.store.references import artifact_of
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, requests
 
 REQUEST_IDS = 5
@@ -22,11 +22,7 @@ REQUEST_IDS = 5
 class Ancestor:
     """One artifact that another was built on, and the paid calls behind it (some of `request_count` ids)."""
 
-    job_id: str
-    run_id: str
-    version: int
-    as_of: datetime
-    degraded: bool
+    artifact: Artifact
     row_count: int
     source: str | None
     credits_charged: int
@@ -77,11 +73,7 @@ def _ancestor(connection: sa.Connection, row: sa.Row[Any]) -> Ancestor:
     )
     sample = sa.select(requests.c.request_id).where(bought).order_by(requests.c.id).limit(REQUEST_IDS)
     return Ancestor(
-        row.job_id,
-        row.run_id,
-        row.version,
-        row.as_of,
-        row.degraded,
+        artifact_of(row),
         row.row_count,
         row.source,
         row.credits_charged,
