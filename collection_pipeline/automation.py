@@ -1,12 +1,12 @@
 """What starts runs: the job, the schedule that opens the day's run, and the sensor that acts on the plan."""
 
-# No `from __future__ import annotations`: Dagster reads the type of `context` from the function itself.
+# No `from __future__ import annotations`: Dagster reads the types of the arguments from the functions themselves.
 from collections.abc import Iterator
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, GROUP
+from collection_pipeline.engine.jobs.asset import GROUP
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID
 from collection_pipeline.settings import settings
@@ -20,12 +20,10 @@ collection_job = dg.define_asset_job(
     job=collection_job,
     cron_schedule="0 6 * * *",
     execution_timezone=settings().timezone.key,
-    required_resource_keys={COLLECTION_RESOURCE},
     default_status=dg.DefaultScheduleStatus.STOPPED,
 )
-def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+def daily_schedule(context: dg.ScheduleEvaluationContext, collection: dg.ResourceParam[Collection]) -> dg.RunRequest:
     """Opens the day's run at 06:00 and requests its whole chain as one Dagster run. Ships stopped."""
-    collection: Collection = getattr(context.resources, COLLECTION_RESOURCE)
     run_id = RunId.of_day(context.scheduled_execution_time, collection.timezone)
     # Partition and run request are created together: a run_id never exists without its run.
     context.instance.add_dynamic_partitions(RUN_ID, [run_id.text])
@@ -36,11 +34,12 @@ def daily_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
 @dg.sensor(
     target=dg.AssetSelection.groups(GROUP),
     minimum_interval_seconds=1,
-    required_resource_keys={COLLECTION_RESOURCE},
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
-def propagation_sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+def propagation_sensor(
+    context: dg.SensorEvaluationContext, collection: dg.ResourceParam[Collection]
+) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """Acts on the planner's decisions in open runs: recovery, failure, lateness, follow. Costs nothing when none is."""
     from collection_pipeline.engine.runs.sensing import watch  # SQLAlchemy: only when a tick runs
 
-    yield from watch(context.instance, getattr(context.resources, COLLECTION_RESOURCE))
+    yield from watch(context.instance, collection)
