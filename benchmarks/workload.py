@@ -12,13 +12,12 @@ from collection_pipeline.assets import ASSETS
 from collection_pipeline.datasets import DETAIL_PAGES, SEARCH_RESULTS
 from collection_pipeline.engine.checks import Check, Coverage, Evidence, Schema, UniqueKey, Volume, audit
 from collection_pipeline.engine.datasets import DTYPES
-from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.holders import Holder, this_process
 from collection_pipeline.engine.jobs.asset import graph_of
 from collection_pipeline.engine.jobs.gate import gate
 from collection_pipeline.engine.jobs.schema_check import checked
 from collection_pipeline.engine.jobs.spending import Answers, PaidCalls
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.runs.launches import this_process
 from collection_pipeline.engine.store import Attempt, Manifest, Published, Store
 from collection_pipeline.sources.contract import Source
 from collection_pipeline.steps import detail

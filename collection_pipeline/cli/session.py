@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -18,8 +19,9 @@ from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.cli.pools import waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
-from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, RUN_ID, live_runs, process_tag
-from collection_pipeline.engine.runs.progress import advance, release_abandoned
+from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, RUN_ID, is_over, live_runs, process_tag
+from collection_pipeline.engine.runs.progress import advance
+from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Session:
     def advance(self) -> Explanation:
         """Release holders that are gone, take today's graph, decide, and show the decisions in the state table."""
         self.collection.store.adopt_graph(self.run_id, self.collection.graph)
-        release_abandoned(self.collection, self.instance, self.run_id)
+        release_abandoned(self.collection, self.run_id, partial(is_over, self.instance))
         live = live_runs(self.instance, self.collection.graph)
         return advance(self.collection, self.instance, self.run_id, live.get(self.run_id, ()))
 

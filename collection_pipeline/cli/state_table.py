@@ -195,8 +195,13 @@ class StateTable:
 
 
 def look(collection: Collection, run_id: str) -> StateTable:
-    """Look at a run without Dagster: read only, deciding on the graph that `collection` has."""
+    """Look at a run without Dagster, deciding on the graph that `collection` has.
+
+    Writes nothing, but that a job whose process on this host has ended is failed.
+    """
+    from collection_pipeline.engine.runs.releasing import release_abandoned
     from collection_pipeline.engine.runs.standing import standing
 
+    release_abandoned(collection, run_id)
     undelivered = collection.store.undelivered(collection.now())
     return StateTable(standing(collection, run_id), collection.max_credits, lambda: collection.reports, undelivered)

@@ -1,4 +1,4 @@
-"""`collect status`: the state table of a run, and who waits for whom and why. Reads only, and loads no Dagster."""
+"""`collect status`: the state table of a run, and who waits for whom and why. Loads no Dagster."""
 
 from __future__ import annotations
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from collection_pipeline.engine.holders import Holder
+import psutil
+
+from collection_pipeline.engine.holders import Holder, this_process
 from collection_pipeline.engine.jobs.gate import gate
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.runs.launches import this_process
 from collection_pipeline.engine.store import Attempt, Store
 from collection_pipeline_tests.engine.builders import collection_graph
 
@@ -19,6 +20,12 @@ GRAPH = Graph.build(replace(job, deadline=None) for job in collection_graph())
 """Nothing in it is late, whenever the tests run."""
 
 ALIVE = Holder("dagster-run-of-another", *this_process())
+
+
+def holder_in(pid: int) -> Holder:
+    """A Dagster run in that process of this host."""
+    process = psutil.Process(pid)
+    return replace(ALIVE, pid=pid, process_started_at=process.create_time() - psutil.boot_time())
 
 
 def open_run(store: Store, run_id: str = RUN_ID) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -58,6 +60,22 @@ def test_of_a_run_under_way(desk: Desk, store: Store) -> None:
             "because": "running since 06:00 in Dagster run dagster-",
         }
     ]
+
+
+def test_a_job_whose_process_was_killed_is_failed_for_whoever_looks(desk: Desk, store: Store) -> None:
+    crafted.open_run(store)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        crafted.start(store, "search_results", holder=crafted.holder_in(process.pid))
+        assert desk.collect("why", "search_results", crafted.RUN_ID).code == 0
+        assert store.run_view(crafted.RUN_ID).jobs[0].status == "running"
+        process.kill()
+
+    done = desk.collect("status")
+    assert done.code == 1
+    assert f"process {process.pid} on" in done.out
+    assert "ended without finishing it" in done.out
+    assert "collect rerun search_results 2026-11-29" in done.out
+    assert store.run_view(crafted.RUN_ID).jobs[0].status == "failed"
 
 
 def test_of_a_failure_names_the_root_cause_and_the_repair_once(desk: Desk, store: Store) -> None:

@@ -7,15 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
 import psutil
 import pytest
 
-from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.runs.launches import REQUESTED_BY, is_over, process_is_gone, this_process
-from collection_pipeline.engine.runs.progress import release_abandoned
+from collection_pipeline.engine.holders import Holder, process_is_gone, this_process
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, is_over
+from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
 
@@ -66,27 +67,27 @@ def test_setting_the_clock_makes_no_live_process_look_gone(tmp_path: Path, monke
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
 
     assert psutil.boot_time() == booted + 3600
-    assert not process_is_gone(host, pid, started)
+    assert not process_is_gone(Holder("a run", host, pid, started))
 
 
 def test_a_process_that_ended_is_gone_and_so_is_one_whose_pid_is_used_again() -> None:
     host, _, started = this_process()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert process_is_gone(host, ended.pid, started)
-    assert process_is_gone(host, os.getpid(), started - 1.0)
-    assert not process_is_gone("another host", ended.pid, started)
+    assert process_is_gone(Holder("a run", host, ended.pid, started))
+    assert process_is_gone(Holder("a run", host, os.getpid(), started - 1.0))
+    assert not process_is_gone(Holder("a run", "another host", ended.pid, started))
 
 
 def test_a_process_that_ended_and_that_nobody_waited_for_is_gone() -> None:
     host, ended = this_process()[0], subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = psutil.Process(ended.pid).create_time() - psutil.boot_time()
-    assert not process_is_gone(host, ended.pid, started)
+    assert not process_is_gone(Holder("a run", host, ended.pid, started))
     ended.kill()
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is left as it is
 
     assert psutil.Process(ended.pid).status() == psutil.STATUS_ZOMBIE
-    assert process_is_gone(host, ended.pid, started)
+    assert process_is_gone(Holder("a run", host, ended.pid, started))
     with ended:  # wait for it and close its input
         pass
 
@@ -101,14 +102,14 @@ def test_between_two_tries_only_the_end_of_the_dagster_run_ends_the_attempt(
     other_process.kill()
     other_process.wait()
 
-    release_abandoned(opened.collection, opened.instance)
+    release_abandoned(opened.collection, is_over=partial(is_over, opened.instance))
     assert opened.statuses(TODAY)["search_results"] == "running"
     again = held(opened, Holder(dagster_run.run_id, *this_process()))
     assert again.number == attempt.number
 
     opened.store.await_retry(again)
     opened.instance.report_run_failed(dagster_run)
-    release_abandoned(opened.collection, opened.instance)
+    release_abandoned(opened.collection, is_over=partial(is_over, opened.instance))
     assert opened.statuses(TODAY)["search_results"] == "failed"
     assert f"Dagster run {dagster_run.run_id} (about to try again on {host})" in opened.reason("search_results", TODAY)
 

@@ -14,9 +14,9 @@ import pandas as pd
 import sqlalchemy as sa
 from upath import UPath
 
+from collection_pipeline.engine.holders import Holder, this_process
 from collection_pipeline.engine.jobs.files import publish_files
-from collection_pipeline.engine.runs.launches import this_process
-from collection_pipeline.engine.store import Attempt, Holder, Manifest, Published, Store
+from collection_pipeline.engine.store import Attempt, Manifest, Published, Store
 from collection_pipeline_tests.store.world import World, dataset_of, passes, places
 
 RUN = "2026-11-29"

@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
-from collection_pipeline.engine.runs.launches import process_is_gone
+from collection_pipeline.engine.holders import process_is_gone
 from collection_pipeline.engine.store import Store
 from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.publisher import (
@@ -48,7 +48,7 @@ def test_after_a_kill_at_any_point_one_whole_version_is_readable(database_url: s
 def release(world: World) -> str:
     """What the state table says once the dead holder is noticed, as the sensor and every command notice it."""
     for running in world.store.running(RUN):
-        assert process_is_gone(running.holder.host, running.holder.pid, running.holder.process_started_at)
+        assert process_is_gone(running.holder)
         assert world.store.fail_abandoned(RUN, running.job_id, running.holder, "gone", world.now)
     return world.statuses(RUN)[JOB]
 

@@ -7,7 +7,7 @@ from functools import partial
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.holders import Holder, this_process
 from collection_pipeline.engine.jobs.gate import NothingToDoError, NotReadyError, RefusedError, gate
 from collection_pipeline.engine.run_ids import RunId, RunIdError
 from collection_pipeline.engine.runs.launches import (
@@ -16,9 +16,9 @@ from collection_pipeline.engine.runs.launches import (
     is_automatic,
     is_out_of_sight,
     is_over,
-    this_process,
 )
-from collection_pipeline.engine.runs.progress import advance, release_abandoned, take_graph
+from collection_pipeline.engine.runs.progress import advance, take_graph
+from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt, HeldError, UnknownJobError
 from collection_pipeline.engine.words.outcomes import held_text
 
@@ -32,7 +32,7 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
     store, automatic = collection.store, is_automatic(context.run)
     store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
     take_graph(collection, run_id.text, even_if_settled=not automatic)
-    release_abandoned(collection, context.instance, run_id.text)
+    release_abandoned(collection, run_id.text, partial(is_over, context.instance))
     try:
         attempt = _pass_gate(context, collection, run_id.text, job_id, automatic=automatic)
         return store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Container
-from functools import cache
 
 import dagster as dg
-import psutil
 
-from collection_pipeline.engine.holders import Holder
+from collection_pipeline.engine.holders import Holder, process_is_gone, this_process
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.graph import Graph
 
@@ -44,40 +41,10 @@ def is_automatic(run: dg.DagsterRun) -> bool:
     return REQUESTED_BY in run.tags and run.parent_run_id is None
 
 
-_SAME_START_S = 0.005
-"""Half a tick of the kernel's clock: starts that differ by less are the same."""
-
-
-@cache
-def this_process() -> tuple[str, int, float]:
-    """Host, pid and start of this process, as `Holder` has them: a pid alone is used again by others."""
-    return socket.gethostname(), os.getpid(), _started(os.getpid())
-
-
-def _started(pid: int) -> float:
-    """When a process was started, in seconds since the host booted: setting the clock does not change it.
-
-    psutil adds the boot time, which moves with the clock, to what the kernel says. Raises `psutil.NoSuchProcess`.
-    """
-    return psutil.Process(pid).create_time() - psutil.boot_time()
-
-
 def process_tag() -> str:
     """This process as the `PROCESS` tag has it."""
     host, pid, started = this_process()
     return f"{host}:{pid}:{started}"
-
-
-def process_is_gone(host: str, pid: int | None, started: float | None) -> bool:
-    """Whether a process of this host has ended. False where none is (see `Holder`), and for other hosts: nothing can be
-    said from here. One that nobody has waited for yet (a zombie) has ended too."""
-    if pid is None or started is None or host != socket.gethostname():
-        return False
-    try:
-        is_another = abs(_started(pid) - started) > _SAME_START_S
-        return is_another or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def is_over(instance: dg.DagsterInstance, holder: Holder, live: Container[str] = ()) -> bool:
@@ -85,7 +52,7 @@ def is_over(instance: dg.DagsterInstance, holder: Holder, live: Container[str] =
 
     `live` are Dagster runs that are known not to be.
     """
-    if process_is_gone(holder.host, holder.pid, holder.process_started_at):
+    if process_is_gone(holder):
         return True
     if holder.dagster_run_id in live:
         return False
@@ -143,7 +110,7 @@ def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     if tag is None:
         return False
     host, pid, started = tag.rsplit(":", 2)
-    if not process_is_gone(host, int(pid), float(started)):
+    if not process_is_gone(Holder(run.run_id, host, int(pid), float(started))):
         return False
     instance.report_run_failed(run, "The process that executed this run is gone.")
     # The daemon would give its places in the pools back; where none runs, the next run would wait for them for ever.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.causes import healed, root_causes
 from collection_pipeline.engine.planning.flight import PlannedRun
-from collection_pipeline.engine.runs.launches import is_over
 from collection_pipeline.engine.runs.standing import Standing, standing
 from collection_pipeline.engine.words.explain import Explanation
 from collection_pipeline.engine.words.summary import cause_text
@@ -70,16 +69,3 @@ def take_graph(collection: Collection, run_id: str, *, even_if_settled: bool = F
     if even_if_settled:
         store.reopen(run_id)
     store.adopt_graph(run_id, today)
-
-
-def release_abandoned(
-    collection: Collection, instance: dg.DagsterInstance, run_id: str | None = None, live: Container[str] = ()
-) -> None:
-    """Fail every job (of one run, or of all) whose holder can no longer finish it: a crash leaves `running` behind.
-
-    `live` are the ids of Dagster runs that are known not to be over: of their holders only the process is looked at.
-    """
-    for running in collection.store.running(run_id):
-        if is_over(instance, running.holder, live):
-            reason = f"{running.holder} ended without finishing it"
-            collection.store.fail_abandoned(running.run_id, running.job_id, running.holder, reason, collection.now())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import dagster as dg
 
@@ -12,8 +13,9 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.lateness import late_jobs
 from collection_pipeline.engine.planning.planner import Plan
-from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
-from collection_pipeline.engine.runs.progress import advance, announce_again, release_abandoned
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, is_over, live_runs
+from collection_pipeline.engine.runs.progress import advance, announce_again
+from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import OpenRun
 from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.words.outcomes import never_started_reason
@@ -67,7 +69,8 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
     if not open_runs:
         # A Dagster run that is about to open one is worth waiting for: its first job may fail before the next tick.
         return Tick((), bool(live), f"Dagster starts {', '.join(sorted(live))}." if live else "No run is open.")
-    release_abandoned(collection, instance, live={each.dagster_run_id for runs in live.values() for each in runs})
+    alive = {each.dagster_run_id for runs in live.values() for each in runs}
+    release_abandoned(collection, is_over=partial(is_over, instance, live=alive))
     today = graph_hash(collection.graph)
     requests: list[dg.RunRequest] = []
     for run in open_runs:
