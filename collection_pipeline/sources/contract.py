@@ -1,4 +1,4 @@
-"""What a source of paid answers is to the rest of the project: requests in, attempts out, errors with a kind.
+"""What a source of paid answers is to the rest of the project: requests in, exchanges out, errors with a kind.
 
 A source is replaced by writing another class with `stream`; nothing else in the project knows HTTP.
 """
@@ -109,10 +109,10 @@ class MalformedResponseError(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Exchange:
     """One HTTP exchange, or one that was not allowed or not answered.
 
-    `number` counts from 1 within the request; `final`: no further attempt of this request follows.
+    `number` counts from 1 within the request; `final`: no further exchange of this request follows.
     `body` is the JSON answer of a success, else None. `credits_charged` is what the answer says: 0 if none was seen,
     the list price for a success that does not say. Exactly one of `body` and `error` is set. A success with nothing
     found is a success.
@@ -132,14 +132,14 @@ class Attempt:
 
 
 Admit = Callable[[ApiRequest], None]
-"""Asked before every attempt is sent; raises `BudgetExhaustedError` when it must not be."""
+"""Asked before every request is sent; raises `BudgetExhaustedError` when it must not be."""
 
 
 class Source(Protocol):
     """Where answers come from."""
 
-    def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
-        """Send all requests, many at a time, and yield every attempt as it ends, in no particular order.
+    def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
+        """Send all requests, many at a time, and yield every exchange as it ends, in no particular order.
 
         Never raises for a single request's failure; after `UnauthorizedError` or `OutOfCreditsError` the remaining
         requests are not sent and end with the same error. Memory is bounded by the requests in flight.

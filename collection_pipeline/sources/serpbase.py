@@ -1,4 +1,4 @@
-"""The SerpBase client: many requests in flight, each retried as its errors allow, every attempt reported."""
+"""The SerpBase client: many requests in flight, each retried as its errors allow, every exchange reported."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from collection_pipeline.sources.configuration import SourceConfigurationError, 
 from collection_pipeline.sources.contract import (
     Admit,
     ApiRequest,
-    Attempt,
     BudgetExhaustedError,
+    Exchange,
     OutOfCreditsError,
     SourceError,
     TransientSourceError,
@@ -68,15 +68,15 @@ class SerpBaseSource:
         self._clock = clock or SystemClock()
         self._pacer = Pacer(rate_per_s, self._clock)
 
-    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Attempt, None]:
-        """Send all requests and yield every attempt as it ends; see `Source.stream`.
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
+        """Send all requests and yield every exchange as it ends; see `Source.stream`.
 
         After `BudgetExhaustedError`, as after the other two, what is in flight is still answered and nothing more is
         sent. An exception out of `requests` or `admit` (other than that one) ends the stream. Who stops reading early
         closes it (`contextlib.aclosing`); what is in flight is then given up.
         """
         waiting = iter(requests)
-        ended: asyncio.Queue[Attempt | Exception | None] = asyncio.Queue(maxsize=self._concurrency)
+        ended: asyncio.Queue[Exchange | Exception | None] = asyncio.Queue(maxsize=self._concurrency)
         async with open_session(self._timeouts, self._concurrency, self._headers()) as session:
             gate = _Gate(admit)
 
@@ -120,7 +120,7 @@ class SerpBaseSource:
         request: ApiRequest,
         session: aiohttp.ClientSession,
         gate: _Gate,
-        ended: asyncio.Queue[Attempt | Exception | None],
+        ended: asyncio.Queue[Exchange | Exception | None],
     ) -> None:
         """Try one request until an attempt is final."""
         for number in count(1):
@@ -131,12 +131,12 @@ class SerpBaseSource:
             if not gate.closed_by:
                 await self._clock.sleep(self._backoff.wait_s(number, _asked_pause(attempt.error)))
 
-    async def _attempt(self, request: ApiRequest, number: int, session: aiohttp.ClientSession, gate: _Gate) -> Attempt:
+    async def _attempt(self, request: ApiRequest, number: int, session: aiohttp.ClientSession, gate: _Gate) -> Exchange:
         if not gate.closed_by:
             await self._pacer.turn()
         started_at, started = self._clock.now(), self._clock.monotonic()
         if refusal := gate.refusal(request):
-            return Attempt(request, number, True, started_at, 0, error=refusal)
+            return Exchange(request, number, True, started_at, 0, error=refusal)
         http_status = None
         try:
             reply = await exchange(
@@ -155,7 +155,7 @@ class SerpBaseSource:
             gate.closed_by = verdict.error
         elif pause_s := _asked_pause(verdict.error):
             self._pacer.hold(pause_s)
-        return Attempt(
+        return Exchange(
             request=request,
             number=number,
             final=verdict.error is None or not verdict.error.retryable or number >= self._backoff.attempts,

@@ -19,7 +19,7 @@ from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import GraphError
 from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
-from collection_pipeline.sources.contract import Admit, ApiRequest, Attempt, Source, TransientSourceError
+from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, Source, TransientSourceError
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
 from collection_pipeline_tests.dagster.small_collection import DATASETS, definitions, rows
 
@@ -162,7 +162,7 @@ class FlakySource:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 
-    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
         first = not self.asked
         self.asked.append([])
         for position, request in enumerate(requests):
@@ -170,9 +170,9 @@ class FlakySource:
             self.asked[-1].append(str(request.params["q"]))
             now = datetime.fromisoformat(f"{RUN}T06:00+00:00")
             if first and position >= 2:
-                yield Attempt(request, 1, True, now, 1, error=TransientSourceError("busy"))
+                yield Exchange(request, 1, True, now, 1, error=TransientSourceError("busy"))
             else:
-                yield Attempt(request, 1, True, now, 1, 200, 0, str(position), request.credits, b"{}")
+                yield Exchange(request, 1, True, now, 1, 200, 0, str(position), request.credits, b"{}")
 
 
 def test_too_little_coverage_is_tried_again_and_buys_only_the_rest(world: InProcess) -> None:
@@ -203,12 +203,12 @@ class DeadSource:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Attempt]:
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
         for request in requests:
             admit(request)
             self.calls += 1
             now = datetime.fromisoformat(f"{RUN}T06:00+00:00")
-            yield Attempt(request, 1, True, now, 1, error=TransientSourceError("no connection to the server"))
+            yield Exchange(request, 1, True, now, 1, error=TransientSourceError("no connection to the server"))
 
 
 def test_a_source_that_answers_nothing_is_the_reason_and_not_the_checks_that_find_no_rows(world: InProcess) -> None:

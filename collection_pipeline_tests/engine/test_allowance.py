@@ -9,8 +9,7 @@ import pytest
 
 from collection_pipeline.engine.jobs.allowance import UNLIMITED_BLOCK, Allowance
 from collection_pipeline.engine.store import Attempt, Store, StoreUnavailableError
-from collection_pipeline.sources.contract import ApiRequest
-from collection_pipeline.sources.contract import Attempt as Call
+from collection_pipeline.sources.contract import ApiRequest, Exchange
 from collection_pipeline_tests.store.world import World
 
 RUN = "2026-11-29"
@@ -47,7 +46,7 @@ def attempt(store: Counting) -> Attempt:
 
 
 def ended(allowance: Allowance) -> int:
-    return allowance.used_by(Call(REQUEST, 1, True, datetime(2026, 11, 29, tzinfo=UTC), 1))
+    return allowance.used_by(Exchange(REQUEST, 1, True, datetime(2026, 11, 29, tzinfo=UTC), 1))
 
 
 def test_one_block_serves_a_thousand_calls_and_goes_back(store: Counting, attempt: Attempt) -> None:

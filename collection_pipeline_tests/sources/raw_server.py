@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from collection_pipeline.sources.contract import ApiRequest, Attempt
+from collection_pipeline.sources.contract import ApiRequest, Exchange
 from collection_pipeline.sources.pacing import Backoff
 from collection_pipeline.sources.serpbase import SerpBaseSource
 
@@ -117,7 +117,7 @@ def allow(_: ApiRequest) -> None:
     """Admit everything."""
 
 
-async def collect(source: SerpBaseSource, requests: Iterable[ApiRequest] = (DETAIL,)) -> list[Attempt]:
+async def collect(source: SerpBaseSource, requests: Iterable[ApiRequest] = (DETAIL,)) -> list[Exchange]:
     """All attempts, in the order they ended."""
     return [attempt async for attempt in source.stream(requests, admit=allow)]
 

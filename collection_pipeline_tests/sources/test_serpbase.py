@@ -14,8 +14,8 @@ import pytest
 
 from collection_pipeline.sources.contract import (
     ApiRequest,
-    Attempt,
     BudgetExhaustedError,
+    Exchange,
     MalformedResponseError,
     NotFoundError,
     OutOfCreditsError,
@@ -47,10 +47,10 @@ THRICE = Backoff(attempts=3, first_s=1, seed=1)
 
 def run(
     answer: Answer, requests: list[ApiRequest] | None = None, clock: FakeClock | None = None, concurrency: int = 4
-) -> tuple[list[Attempt], RawServer]:
+) -> tuple[list[Exchange], RawServer]:
     """All attempts against a server that answers so, on a clock that waits for nothing."""
 
-    async def main() -> tuple[list[Attempt], RawServer]:
+    async def main() -> tuple[list[Exchange], RawServer]:
         async with raw_server(answer) as server:
             source = SerpBaseSource(
                 server.base_url, KEY, concurrency=concurrency, backoff=THRICE, clock=clock or FakeClock()
@@ -177,7 +177,7 @@ class TestStops:
             else:
                 writer.write(http(failure(1001)))
 
-        async def main() -> list[Attempt]:
+        async def main() -> list[Exchange]:
             attempts = []
             async with raw_server(answer) as server:
                 source = SerpBaseSource(server.base_url, KEY, concurrency=2, backoff=THRICE, clock=clock)
@@ -198,7 +198,7 @@ class TestStops:
                 raise BudgetExhaustedError("3 requests are all there is")
             asked.append(request)
 
-        async def main() -> tuple[list[Attempt], RawServer]:
+        async def main() -> tuple[list[Exchange], RawServer]:
             async with raw_server(saying(http(failure(1502)), GOOD)) as server:
                 source = SerpBaseSource(server.base_url, KEY, concurrency=1, backoff=THRICE, clock=FakeClock())
                 return [attempt async for attempt in source.stream(details(5), admit=admit)], server
@@ -281,7 +281,7 @@ class TestStream:
             asyncio.run(main())
 
     def test_of_nothing_is_empty(self) -> None:
-        async def main() -> list[Attempt]:
+        async def main() -> list[Exchange]:
             return await collect(SerpBaseSource("http://127.0.0.1:9", KEY), [])
 
         assert asyncio.run(main()) == []

@@ -14,7 +14,7 @@ import pytest
 
 from collection_pipeline.sources.configuration import SourceConfigurationError
 from collection_pipeline.sources.contract import (
-    Attempt,
+    Exchange,
     MalformedResponseError,
     TerminalSourceError,
     TransientSourceError,
@@ -38,10 +38,10 @@ PATIENT = Timeouts()
 HASTY = Timeouts(connect_s=5, read_s=0.1, total_s=0.3)
 
 
-def exchange(answer: Answer, timeouts: Timeouts = PATIENT, max_body_bytes: int = 10_000) -> Attempt:
+def exchange(answer: Answer, timeouts: Timeouts = PATIENT, max_body_bytes: int = 10_000) -> Exchange:
     """One attempt against a server that answers so."""
 
-    async def run() -> Attempt:
+    async def run() -> Exchange:
         async with raw_server(answer) as server:
             source = SerpBaseSource(
                 server.base_url, KEY, timeouts=timeouts, backoff=ONCE, max_body_bytes=max_body_bytes
@@ -140,7 +140,7 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end() -> None:
 
 
 def test_no_connection_means_nothing_was_charged() -> None:
-    async def run() -> Attempt:
+    async def run() -> Exchange:
         async with raw_server(saying(b"")) as server:
             gone = server.base_url
         [attempt] = await collect(SerpBaseSource(gone, KEY, backoff=ONCE))
@@ -200,7 +200,7 @@ def test_what_is_not_http_is_malformed(said: bytes) -> None:
 def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_one() -> None:
     asked, smuggled = http(success(request_id="asked")), http(success(request_id="smuggled"))
 
-    async def run() -> list[Attempt]:
+    async def run() -> list[Exchange]:
         async with raw_server(saying(asked + smuggled, asked)) as server:
             return await collect(SerpBaseSource(server.base_url, KEY, concurrency=1, backoff=ONCE), details(3))
 
@@ -209,7 +209,7 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_one() -> None
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(status: int) -> None:
-    async def run() -> tuple[Attempt, int]:
+    async def run() -> tuple[Exchange, int]:
         async with raw_server(saying(http(success()))) as elsewhere:
             async with raw_server(saying(http(b"", status, Location=elsewhere.base_url + "/x"))) as server:
                 [attempt] = await collect(SerpBaseSource(server.base_url, KEY))
@@ -231,7 +231,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_key_is_sent
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
 
-    async def run() -> tuple[Attempt, int]:
+    async def run() -> tuple[Exchange, int]:
         async with raw_server(saying(http(success())), ssl=context) as server:
             [attempt] = await collect(SerpBaseSource(server.base_url, KEY))
             return attempt, len(server.received)

@@ -11,11 +11,11 @@ import pytest
 from collection_pipeline.engine.store import Attempt, Credits, UnknownRunError
 from collection_pipeline.sources.contract import (
     ApiRequest,
+    Exchange,
     NotFoundError,
     SourceError,
     TransientSourceError,
 )
-from collection_pipeline.sources.contract import Attempt as Exchange
 from collection_pipeline_tests.store.world import World, rejects
 
 RUN = "2026-11-29"

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 
-from collection_pipeline.engine.store import Attempt as JobAttempt
-from collection_pipeline.engine.store import Store, StoreUnavailableError
-from collection_pipeline.sources.contract import ApiRequest, Attempt, BudgetExhaustedError
+from collection_pipeline.engine.store import Attempt, Store, StoreUnavailableError
+from collection_pipeline.sources.contract import ApiRequest, BudgetExhaustedError, Exchange
 
 UNLIMITED_BLOCK = 32
 """Credits reserved at a time without a budget. A block is used again and again, so that few are ever needed; and small
@@ -30,7 +29,7 @@ class Allowance:
     the thread that fetches.
     """
 
-    def __init__(self, store: Store, attempt: JobAttempt, max_credits: int | None) -> None:
+    def __init__(self, store: Store, attempt: Attempt, max_credits: int | None) -> None:
         self._store, self._attempt, self._max_credits = store, attempt, max_credits
         self._sent: Counter[str] = Counter()
         self._reserved = 0
@@ -50,7 +49,7 @@ class Allowance:
         self._used += request.credits
         self._sent[request.fingerprint] += 1
 
-    def used_by(self, call: Attempt) -> int:
+    def used_by(self, call: Exchange) -> int:
         """How many reserved credits a call that ended used up: none if it was refused and never sent."""
         fingerprint = call.request.fingerprint
         if fingerprint not in self._sent:

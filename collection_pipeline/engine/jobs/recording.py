@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from collection_pipeline.engine.store import StoreUnavailableError
 
-Exchange = TypeVar("Exchange")
+Ended = TypeVar("Ended")
 
 WRITE_BATCH = 64
 """Exchanges stored per transaction, and exchanges that may wait for it, at the most. A kill loses them."""
@@ -25,20 +25,20 @@ PAUSE_S = 0.5
 """Between two looks whether the database is back."""
 
 
-class Recorder(Generic[Exchange]):
+class Recorder(Generic[Ended]):
     """The exchanges of one fetch on their way to `record`, which stores a batch or raises.
 
     What has arrived was paid for: it is stored also when the fetch breaks off. While the database is away it waits, and
     whoever fetches waits in `put`. A commit whose outcome nobody was told is repeated: counted twice at worst.
     """
 
-    def __init__(self, record: Callable[[Sequence[Exchange]], None]) -> None:
+    def __init__(self, record: Callable[[Sequence[Ended]], None]) -> None:
         self._record = record
-        self._arrived: asyncio.Queue[Exchange | None] = asyncio.Queue(WRITE_BATCH)
-        self._batch: list[Exchange] = []
+        self._arrived: asyncio.Queue[Ended | None] = asyncio.Queue(WRITE_BATCH)
+        self._batch: list[Ended] = []
         self._saving: Future[None] | None = None
 
-    async def put(self, exchange: Exchange) -> None:
+    async def put(self, exchange: Ended) -> None:
         """Hand over an exchange that ended."""
         await self._arrived.put(exchange)
 
@@ -73,7 +73,7 @@ class Recorder(Generic[Exchange]):
             self._batch.append(following)
         return True
 
-    def _save(self, batch: Sequence[Exchange]) -> None:
+    def _save(self, batch: Sequence[Ended]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

@@ -13,13 +13,12 @@ from typing import NamedTuple
 from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.jobs.allowance import Allowance
 from collection_pipeline.engine.jobs.recording import Recorder
-from collection_pipeline.engine.store import Attempt as JobAttempt
-from collection_pipeline.engine.store import Store
+from collection_pipeline.engine.store import Attempt, Store
 from collection_pipeline.sources.contract import (
     Answer,
     ApiRequest,
-    Attempt,
     BudgetExhaustedError,
+    Exchange,
     NotFoundError,
     OutOfCreditsError,
     Source,
@@ -60,7 +59,7 @@ class Answers:
     """The answers to a batch of requests, in request order, read from the ledger as they are iterated (flat memory)."""
 
     store: Store
-    attempt: JobAttempt
+    attempt: Attempt
     fingerprints: Sequence[str]
     unanswered: Sequence[Unanswered]
 
@@ -74,7 +73,7 @@ class PaidCalls:
 
     store: Store
     source: Callable[[], Source]
-    attempt: JobAttempt
+    attempt: Attempt
     max_credits: int | None
     report_progress: ReportProgress
     requested: int = 0
@@ -146,7 +145,7 @@ class PaidCalls:
         requests: Iterable[ApiRequest],
         batch: _Batch,
         allowance: Allowance,
-        recorder: Recorder[tuple[Attempt, int]],
+        recorder: Recorder[tuple[Exchange, int]],
     ) -> None:
         ended = 0
         async for call in self.source().stream(requests, admit=allowance.admit):
@@ -189,7 +188,7 @@ def _commonest(missing: Sequence[Unanswered]) -> _Commonest:
     return _Commonest(kind, f"{message} ({times} of {len(missing)})")
 
 
-_Ended = tuple[Attempt, int]
+_Ended = tuple[Exchange, int]
 """A call, and how many reserved credits it used up."""
 
 _REMEDIES: Mapping[type[SourceError], str] = {

@@ -21,8 +21,7 @@ from collection_pipeline.engine.store.attempts import Attempt
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
 from collection_pipeline.engine.store.schema import artifacts, jobs, requests
-from collection_pipeline.sources import contract
-from collection_pipeline.sources.contract import Answer, ApiRequest
+from collection_pipeline.sources.contract import Answer, ApiRequest, Exchange
 
 OK = "ok"
 
@@ -52,7 +51,7 @@ class Credits:
 class Ledger(StorePart):
     """Storing exchanges, finding the answers among them, and keeping a run inside its budget."""
 
-    def record(self, attempt: Attempt, batch: Sequence[contract.Attempt], *, release: int = 0) -> None:
+    def record(self, attempt: Attempt, batch: Sequence[Exchange], *, release: int = 0) -> None:
         """Store exchanges of this attempt, in one transaction; `release` credits of its reservation are used up.
 
         Also stores what arrives after the job was taken over: it was paid for, and the new holder may reuse it.
@@ -173,11 +172,11 @@ def _less(amount: int) -> sa.ColumnElement[int]:
     return sa.case((left > 0, left), else_=0)
 
 
-def _possibly_billed(exchange: contract.Attempt) -> bool:
+def _possibly_billed(exchange: Exchange) -> bool:
     return exchange.error is not None and exchange.error.possibly_billed and not exchange.credits_charged
 
 
-def _row(attempt: Attempt, exchange: contract.Attempt) -> dict[str, Any]:
+def _row(attempt: Attempt, exchange: Exchange) -> dict[str, Any]:
     return {
         "run_id": attempt.run_id,
         "job_id": attempt.job_id,
