@@ -7,14 +7,21 @@ import os
 from functools import partial
 from typing import Any
 
+import dagster as dg
+
 
 def impatient() -> None:
-    """Wait for a database that is away or locked for moments instead of minutes: the tests know that it stays so."""
+    """Wait for what is away, locked or full for moments instead of minutes: the tests know that it stays so."""
     from collection_pipeline.engine.jobs import recording
     from collection_pipeline.engine.store import database
 
     recording.PATIENCE_S = 0.2
     database.BUSY_TIMEOUT_S = 1
+    dg.RetryPolicy.calculate_delay = _a_moment  # type: ignore[method-assign]
+
+
+def _a_moment(self: dg.RetryPolicy, attempt_num: int) -> float:
+    return 0.1
 
 
 def room_for(pages: int, name: str) -> None:

@@ -16,7 +16,7 @@ from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.surroundings import impatient, room_for, without_privileges
-from collection_pipeline_tests.failures.trials import charged
+from collection_pipeline_tests.failures.trials import charged, goes_on
 from collection_pipeline_tests.store.world import World, dataset_of, places
 from deploy.postgres.server import PostgresServer
 
@@ -28,16 +28,6 @@ def searched(new_desk: NewDesk, sqlite_url: str) -> Desk:
     desk.environment["COLLECTION_CONCURRENCY"] = "4"
     desk.collect("run", RUN, "--only", "search_results")
     return desk
-
-
-def goes_on(desk: Desk) -> None:
-    """The next attempt succeeds, and no detail that was stored is bought again."""
-    stored = desk.one("SELECT count(*) FROM requests WHERE job_id = 'detail_pages' AND kind = 'ok'")
-    before = desk.account.feature_id_charges.total()
-    desk.collect("run", RUN, "--only", "detail_pages")
-    assert desk.account.feature_id_charges.total() - before == 20 - stored
-    assert desk.statuses()["detail_pages"] == "done"
-    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 20
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,16 @@ def charged(desk: Desk, goal: int, process: ForkServerProcess, output: Path) -> 
         time.sleep(0.001)
 
 
+def goes_on(desk: Desk) -> None:
+    """The next attempt at the details of twenty places succeeds, and no detail that was stored is bought again."""
+    stored = desk.one("SELECT count(*) FROM requests WHERE job_id = 'detail_pages' AND kind = 'ok'")
+    before = desk.account.feature_id_charges.total()
+    desk.collect("run", RUN, "--only", "detail_pages")
+    assert desk.account.feature_id_charges.total() - before == 20 - stored
+    assert desk.statuses()["detail_pages"] == "done"
+    assert desk.one("SELECT count(*) FROM detail_pages WHERE run_id = :run", run=RUN) == 20
+
+
 def _stored(desk: Desk) -> Counter[str]:
     """How many answers of each place are in the ledger."""
     rows = desk.rows("SELECT params FROM requests WHERE job_id = 'detail_pages' AND kind = 'ok'")
