@@ -144,7 +144,7 @@ def test_a_day_without_details_degrades_and_its_repair_makes_it_whole(collected:
     (failed,) = [line for line in told if line.startswith("detail_pages failed: ")]
     reason = failed.removeprefix("detail_pages failed: ")
     assert "news_mentions skipped" in told
-    assert [line.partition(" of 2026")[0] for line in told if reason in line] == [failed, "warning: detail_pages"]
+    assert {line.partition(" of 2026")[0] for line in told if reason in line} == {failed, "warning: detail_pages"}
     assert "daily_report done: 2 rows, version 1, 0 credits, degraded: data as of 2026-11-29 00:00" in told
 
     again = desk.collect("run", "2026-11-30", "--json")
