@@ -103,8 +103,9 @@ def test_a_skipped_job_says_whose_failure_skipped_it_and_what_revives_it() -> No
 
 def test_a_degraded_job_says_what_it_stands_on_and_what_it_lacks() -> None:
     report = done("daily_report", detail_pages=YESTERDAY, news_mentions=None)
-    assert explained({**DETAILS_FAILED, "daily_report": report}, YESTERDAY).reason("daily_report") == (
-        f"done: version 1; uses {YESTERDAYS_DETAILS}; without news_mentions (skipped: detail_pages failed)"
+    facts = Facts({"detail_pages": OUT_OF_CREDITS})
+    assert explained({**DETAILS_FAILED, "daily_report": report}, YESTERDAY, facts=facts).reason("daily_report") == (
+        f"done: version 1; uses {YESTERDAYS_DETAILS}; without news_mentions (skipped: detail_pages failed at 06:12)"
     )
 
 

@@ -6,7 +6,7 @@ Root cause first: what is blocked behind something blocked behind a failure name
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from collection_pipeline.engine.planning.causes import roots
@@ -154,9 +154,10 @@ class Explanation:
         """What a finished job stands on, where that is not simply the newest of its own run."""
         notes = []
         current, consumed = decision.state.current, decision.state.attempted or {}
+        elsewhere = replace(self, brief=True)  # the reason of what failed upstream is said of that job
         for upstream, artifact in consumed.items():
             if artifact is None:
-                because = f" ({self.condition(upstream)})" if upstream in self.plan.decisions else ""
+                because = f" ({elsewhere.condition(upstream)})" if upstream in self.plan.decisions else ""
                 notes.append(f"without {upstream}{because}")
             elif artifact.run_id != self.run.run_id:
                 notes.append(f"uses {self.older_data(artifact)}")
