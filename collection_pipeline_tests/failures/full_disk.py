@@ -10,12 +10,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from collection_pipeline.engine.store import Store, StoreUnavailableError
 from collection_pipeline_tests.failures import children
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.small_disk import fill
 from collection_pipeline_tests.failures.surroundings import impatient
 from collection_pipeline_tests.failures.trials import charged, goes_on
+from collection_pipeline_tests.store.world import World, places
 from deploy.postgres.server import PostgresServer
 
 
@@ -87,6 +89,20 @@ def test_postgresql(new_desk: NewDesk, disk: Path, server: PostgresServer) -> No
         nothing_half_made(desk)
         (disk / "filler").unlink()
         goes_on(desk)
+
+
+def test_postgresql_while_rows_are_written(disk: Path, server: PostgresServer) -> None:
+    with server.new_database() as url, Store.open(url) as store:
+        world = World(store)
+        world.open(RUN)
+        attempt = world.claim(RUN, "search")
+        filler = fill(disk)
+
+        with pytest.raises(StoreUnavailableError, match="has no room left"):
+            world.publish(attempt, (places(*["x" * 1_000] * 1_000) for _ in range(10)))
+
+        filler.unlink()
+        assert world.publish(attempt).artifact.version == 1
 
 
 def test_postgresql_without_room_for_its_log(new_desk: NewDesk, disk: Path, server: PostgresServer) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -21,10 +21,11 @@ from collection_pipeline.engine.store import (
     Store,
     StoreUnavailableError,
     StoreUrlError,
+    bulk_read,
 )
 from collection_pipeline.engine.store import database as database_module
 from collection_pipeline.engine.store.bulk_read import read_all
-from collection_pipeline.engine.store.database import Database, normalise
+from collection_pipeline.engine.store.database import PAGE_BYTES, Database, normalise
 from collection_pipeline.engine.store.migrations import prepare
 from collection_pipeline.engine.store.sqlite_file import SqliteFile
 from collection_pipeline_tests.store import processes
@@ -217,6 +218,56 @@ class TestTrouble:
             assert search.latest is not None
             assert search.latest.artifact.version == 1
             assert world.publish(attempt, [places("after")]).artifact.version == 2
+
+    @pytest.mark.parametrize(
+        ("trouble", "words"),
+        [
+            (Path.unlink, "cannot be opened"),
+            (lambda path: path.write_bytes(b"Dear reader" * 5_000), "is not a SQLite file"),
+            (lambda path: path.write_bytes(path.read_bytes()[:PAGE_BYTES].ljust(10 * PAGE_BYTES)), "is damaged"),
+        ],
+        ids=["gone", "another file", "damaged"],
+    )
+    def test_a_file_that_is_gone_or_damaged_before_whole_columns_are_read(
+        self, sqlite_url: str, trouble: Callable[[Path], object], words: str
+    ) -> None:
+        """Over another driver than everything else, which has to say the same of it, and makes no new file."""
+        dataset, path = dataset_of("search"), Path(sqlite_url.removeprefix("sqlite:///"))
+        with Store.open(sqlite_url) as store:
+            world = World(store)
+            world.open(RUN)
+            [published] = world.done(RUN, "search")
+        kept = path.read_bytes()
+        trouble(path)
+        before = path.exists()
+        database = Database(sqlite_url)
+        with pytest.raises(StoreUnavailableError, match=words):
+            read_all(database, dataset, published.artifact, dataset.columns)
+        assert path.exists() == before
+        path.write_bytes(kept)
+        assert len(read_all(database, dataset, published.artifact, dataset.columns)) == 2
+
+    def test_a_file_that_is_locked_when_whole_columns_are_read(
+        self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(bulk_read, "BUSY_TIMEOUT_S", 0.05)
+        dataset, path = dataset_of("search"), sqlite_url.removeprefix("sqlite:///")
+        with Store.open(sqlite_url) as store:
+            world = World(store)
+            world.open(RUN)
+            [published] = world.done(RUN, "search")
+        locking = f"import sqlite3; it = sqlite3.connect({path!r}); it.execute('PRAGMA locking_mode=EXCLUSIVE');"
+        locking += "it.execute('UPDATE runs SET revision = 1'); print('locked', flush=True); input()"
+        database = Database(sqlite_url)
+        with subprocess.Popen(
+            [sys.executable, "-c", locking], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "locked\n"
+            with pytest.raises(StoreUnavailableError, match="is locked: another process"):
+                read_all(database, dataset, published.artifact, dataset.columns)
+            other.communicate("\n")
+        assert len(read_all(database, dataset, published.artifact, dataset.columns)) == 2
 
     def test_a_server_that_went_away_and_came_back(self, lasting_url: str, postgres_server: PostgresServer) -> None:
         with Store.open(lasting_url) as store:

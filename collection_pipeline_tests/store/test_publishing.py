@@ -155,6 +155,24 @@ def test_whoever_lost_the_job_publishes_nothing(world: World) -> None:
     assert shown(world.store, "search") == [(1, "mine")]
 
 
+def test_nor_does_whoever_loses_it_while_writing(postgres_url: str) -> None:
+    """Both write version 1, and the one that holds the job is first; on SQLite only one writes at a time."""
+
+    def frames() -> Iterator[pd.DataFrame]:
+        yield places("first")
+        assert store.fail_abandoned(RUN, "search", holder("dead"), "gone", world.now)
+        world.done(RUN, "search", names=("mine",))
+        yield places("late")
+
+    with Store.open(postgres_url) as store:
+        world = World(store)
+        world.open(RUN)
+        lost = world.claim(RUN, "search", holder("dead"))
+        with pytest.raises(LostClaimError, match="Nothing was published"):
+            world.publish(lost, frames())
+        assert shown(store, "search") == [(1, "mine")]
+
+
 def test_as_of_and_degradation_pass_down(world: World) -> None:
     world.open("2026-11-28", RUN)
     world.done("2026-11-28", "search", "details")

@@ -83,6 +83,8 @@ def _copy(
             for row in _rows(run_id, version, batches):
                 copy.write_row(row)
                 count += 1
+    except psycopg.errors.UniqueViolation as error:
+        raise sa.exc.IntegrityError(statement, None, error) from error
     except psycopg.errors.InvalidTextRepresentation as error:
         raise FrameError(f"A json column of {dataset.name} has text that is no JSON: {error}") from error
     return count

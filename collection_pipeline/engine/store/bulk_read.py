@@ -59,7 +59,9 @@ def _read_sqlite(database: Database, dataset: Dataset, artifact: Artifact, colum
     rows = _select(database, dataset, artifact, columns).subquery()
     query = sa.union_all(givers, sa.select(rows)).compile(database.engine)
     values = [query.params[name] for name in query.positiontup or ()]
-    with adbc.connect(str(database.path)) as connection, connection.cursor() as cursor:
+    # A plain path would make a file that is gone anew, and empty.
+    address = f"{database.path.as_uri()}?mode=rw"
+    with database.translated(adbc.Error), adbc.connect(address) as connection, connection.cursor() as cursor:
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
         cursor.execute(str(query), values)
         table = cursor.fetch_arrow_table()
@@ -74,15 +76,10 @@ def _read_postgresql(database: Database, dataset: Dataset, artifact: Artifact, c
     # ADBC streams a result by COPY, which takes no parameters, so SQLAlchemy renders the values.
     query = rows.compile(database.engine, compile_kwargs={"literal_binds": True})
     url = database.url.set(drivername="postgresql").update_query_dict({"connect_timeout": str(CONNECT_TIMEOUT_S)})
-    try:
-        with adbc.connect(url.render_as_string(hide_password=False)) as connection, connection.cursor() as cursor:
-            cursor.execute(str(query))
-            table = cursor.fetch_arrow_table()
-    except adbc.Error as error:
-        unavailable = database.unavailable(error)
-        if unavailable is None:
-            raise
-        raise unavailable from error
+    address = url.render_as_string(hide_password=False)
+    with database.translated(adbc.Error), adbc.connect(address) as connection, connection.cursor() as cursor:
+        cursor.execute(str(query))
+        table = cursor.fetch_arrow_table()
     numbers = table.column(len(columns)).to_numpy()
     if (numbers[1:] < numbers[:-1]).any():
         table = table.sort_by("row_no")

@@ -83,13 +83,13 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment of the database and changes nothing."""
-        with self._translated(), self._connected(), self._reading.begin() as connection:
+        with self.translated(), self._connected(), self._reading.begin() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """A transaction that is kept whole if the block ends well, and not at all if it does not."""
-        with self._translated(), self._connected(), self._writing.begin() as connection:
+        with self.translated(), self._connected(), self._writing.begin() as connection:
             yield connection
 
     def insert_new(self, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
@@ -99,7 +99,7 @@ class Database:
 
     def enter_wal_mode(self) -> None:
         """Switch a SQLite file to WAL, which it remembers. Several processes may try at once; one of them succeeds."""
-        with self._translated(), self._connected():
+        with self.translated(), self._connected():
             deadline = time.monotonic() + BUSY_TIMEOUT_S
             while True:
                 try:
@@ -114,10 +114,20 @@ class Database:
                         raise
                     time.sleep(0.02)
 
-    def unavailable(self, error: BaseException | None) -> StoreUnavailableError | None:
-        """The error that tells people about a database that cannot be used; None if a driver's `error` is another."""
-        words = _advice(error, self.shown)
-        return None if words is None else StoreUnavailableError(words)
+    @contextmanager
+    def translated(self, *drivers: type[Exception]) -> Iterator[None]:
+        """Raises `StoreUnavailableError` for what a driver says of a database that cannot be used.
+
+        `drivers`: the base errors of drivers that are used beside SQLAlchemy's.
+        """
+        errors: tuple[type[Exception], ...] = (sa.exc.DBAPIError, self.engine.dialect.loaded_dbapi.Error, *drivers)
+        try:
+            yield
+        except errors as error:
+            words = _advice(error.orig if isinstance(error, sa.exc.DBAPIError) else error, sqlite=self.is_sqlite)
+            if words is None:
+                raise
+            raise StoreUnavailableError(f"The database {self.shown} {words}. ({type(error).__name__})") from error
 
     def close(self) -> None:
         """Give the connections back. The database may be used again afterwards."""
@@ -125,16 +135,6 @@ class Database:
 
     def _connected(self) -> AbstractContextManager[None]:
         return nullcontext() if self.file is None else self.file.connected()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sa.exc.DBAPIError, sqlite3.Error) as error:
-            unavailable = self.unavailable(error.orig if isinstance(error, sa.exc.DBAPIError) else error)
-            if unavailable is None:
-                raise
-            raise unavailable from error
 
 
 def normalise(url: str) -> sa.URL:
@@ -194,9 +194,12 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
 
 
+_CLOSED = "cannot be opened. Check that the folder exists and that you may write to it"
+
 _SQLITE_ADVICE = (
     ("database is locked", "is locked: another process has been writing for a long time. Wait for it, or stop it"),
-    ("unable to open", "cannot be opened. Check that the folder exists and that you may write to it"),
+    ("unable to open", _CLOSED),
+    ("failed to open", _CLOSED),  # ADBC, whose reason is a lack of memory, whatever it was
     ("readonly", "is read-only. Give this user the right to write to the file and its folder"),
     ("disk is full", "has no room left on its disk. Make room, then repeat the command; nothing half-made was kept"),
     ("disk i/o", "cannot be read or written: the disk reports an error. Check the disk and the room on it"),
@@ -226,15 +229,13 @@ _REFUSALS = (
 )
 
 
-def _advice(error: BaseException | None, shown: str) -> str | None:
+def _advice(error: BaseException | None, *, sqlite: bool) -> str | None:
     """What to tell people about a database that cannot be used; None for every other kind of error."""
     text = str(error).lower()
-    if isinstance(error, sqlite3.Error):
-        words = next((words for sign, words in _SQLITE_ADVICE if sign in text), None)
-    else:
-        state = _sqlstate(error, text)
-        words = next((words for sign, words in _POSTGRESQL_ADVICE if state.startswith(sign)), None)
-    return None if words is None else f"The database {shown} {words}. ({type(error).__name__})"
+    if sqlite:
+        return next((words for sign, words in _SQLITE_ADVICE if sign in text), None)
+    state = _sqlstate(error, text)
+    return next((words for sign, words in _POSTGRESQL_ADVICE if state.startswith(sign)), None)
 
 
 def _sqlstate(error: BaseException | None, text: str) -> str:
