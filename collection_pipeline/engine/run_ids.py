@@ -1,11 +1,10 @@
-"""The name of a run, and what can be read off it: its moment and its place in the order of runs."""
+"""The name of a run, and what can be read off it: its moment, and which collection of that moment it is."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import total_ordering
 from zoneinfo import ZoneInfo
 
 GRAMMAR = "YYYY-MM-DD, or YYYY-MM-DDTHHMM for several a day, with .2, .3 … for a further collection of the same moment"
@@ -17,7 +16,6 @@ class RunIdError(ValueError):
     """The text is no run_id; the message shows the grammar."""
 
 
-@total_ordering
 @dataclass(frozen=True, slots=True)
 class RunId:
     """A parsed run_id: the local moment it names and which collection of that moment it is (1 for the first)."""
@@ -59,14 +57,6 @@ class RunId:
     def further(self) -> RunId:
         """The next collection of the same moment: 2026-11-29 → 2026-11-29.2."""
         return RunId.parse(f"{self.text.partition('.')[0]}.{self.suffix + 1}")
-
-    def __lt__(self, other: RunId) -> bool:
-        return self._order < other._order
-
-    @property
-    def _order(self) -> tuple[datetime, int, str]:
-        """Moment, then suffix; the text last, since 2026-11-29 and 2026-11-29T0000 are two runs of one moment."""
-        return self.local, self.suffix, self.text
 
     def __str__(self) -> str:
         return self.text

@@ -84,6 +84,15 @@ def test_a_run_whose_partition_dagster_does_not_know_is_requested_with_it(opened
     assert opened.instance.has_dynamic_partition(RUN_ID, TODAY)
 
 
+def test_the_pause_does_not_last_for_hours_when_the_clock_is_set_back(opened: InProcess) -> None:
+    opened.instance.report_run_failed(taken(opened))
+    pass_time(opened, timedelta(seconds=1))
+    assert opened.evaluate() == []
+
+    pass_time(opened, -timedelta(hours=2))
+    assert [jobs_of(request) for request in opened.evaluate()] == [CHAIN]
+
+
 def test_a_run_that_never_started_is_tried_again_after_a_pause_that_doubles_and_then_given_up(
     opened: InProcess,
 ) -> None:

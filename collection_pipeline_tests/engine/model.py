@@ -24,6 +24,12 @@ Start = Literal["started", "nothing to do", "refused", "held"]
 Outcome = Literal["succeeded", "unusable", "failed"]
 
 
+def place(run_id: str) -> tuple[datetime, int]:
+    """Where a run stands in the order of runs: by moment, then by suffix."""
+    parsed = RunId.parse(run_id)
+    return parsed.local, parsed.suffix
+
+
 @dataclass
 class Version:
     """One artifact and what it was made of; kept for ever, usable or not."""
@@ -109,9 +115,9 @@ class World:
         """The newest usable artifact of an earlier run, of those inside their shelf life if there are any."""
         shelf_life = self.graph[job_id].shelf_life
         newest: Artifact | None = None
-        for earlier in sorted((RunId.parse(each) for each in self.rows), reverse=True):
-            standing = self.rows[str(earlier)][job_id].standing
-            if not earlier < RunId.parse(run_id) or standing is None or shelf_life is None:
+        for earlier in sorted(self.rows, key=place, reverse=True):
+            standing = self.rows[earlier][job_id].standing
+            if not place(earlier) < place(run_id) or standing is None or shelf_life is None:
                 continue
             newest = newest or standing.artifact
             if self.moment(run_id) - standing.artifact.as_of <= shelf_life.fail:

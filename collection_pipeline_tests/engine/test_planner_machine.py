@@ -18,9 +18,8 @@ from collection_pipeline.engine.planning.edges import Policy
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.planning.lateness import is_late
 from collection_pipeline.engine.planning.state import Artifact
-from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline_tests.engine.builders import NINE, THREE_DAYS, edge, job
-from collection_pipeline_tests.engine.model import DagsterRun, Outcome, World
+from collection_pipeline_tests.engine.model import DagsterRun, Outcome, World, place
 
 NAMES = "abcde"
 RUN_IDS = ("2026-11-25", "2026-11-27", "2026-11-28", "2026-11-29", "2026-11-29T0600", "2026-11-29T0600.2", "2026-11-30")
@@ -164,7 +163,7 @@ class Propagation(RuleBasedStateMachine):
                 assert each.policy == "optional", "only an optional input may be missing"
             else:
                 assert each.policy == "degrade"
-                assert RunId.parse(read.run_id) < RunId.parse(run.run_id), "read the future"
+                assert place(read.run_id) < place(run.run_id), "read the future"
                 assert read == world.rows[read.run_id][read.job_id].current, "read what is not usable"
                 assert world.moment(run.run_id) - read.as_of <= THREE_DAYS.fail, "read what is too old"
         if run.automatic and held is not None and attempted is not None:
@@ -227,7 +226,7 @@ class Propagation(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.drain()
-        for run_id in sorted(self.world.rows, key=RunId.parse):
+        for run_id in sorted(self.world.rows, key=place):
             for job_id, row in self.world.rows[run_id].items():
                 if row.outcome == "failed":
                     self.world.launch(run_id, [job_id], automatic=False)

@@ -1,4 +1,4 @@
-"""The grammar of run_ids, their order, and the instants they name."""
+"""The grammar of run_ids, and the instants they name."""
 
 from __future__ import annotations
 
@@ -75,31 +75,9 @@ def test_what_is_outside_the_grammar_is_refused_and_shown(text: str) -> None:
     assert GRAMMAR in str(caught.value)
 
 
-def test_runs_are_ordered_by_moment_then_suffix() -> None:
-    in_order = [
-        "2026-11-28T2359",
-        "2026-11-29",
-        "2026-11-29T0000",
-        "2026-11-29.2",
-        "2026-11-29.10",
-        "2026-11-29T0600",
-        "2026-11-29T0600.2",
-        "2026-11-30",
-    ]
-    assert [str(each) for each in sorted(map(RunId.parse, reversed(in_order)))] == in_order
-
-
-@given(run_ids(), run_ids())
-def test_any_two_runs_have_an_order(one: str, other: str) -> None:
-    a, b = RunId.parse(one), RunId.parse(other)
-    assert (a < b) + (b < a) + (a == b) == 1
-    assert (a <= b) == (not b < a)
-
-
 @given(run_ids().filter(lambda text: not text.endswith(".999999")))
-def test_a_further_collection_comes_right_after_at_the_same_moment(text: str) -> None:
+def test_a_further_collection_is_of_the_same_moment(text: str) -> None:
     first = RunId.parse(text)
-    assert first < first.further()
     assert (first.further().local, first.further().suffix) == (first.local, first.suffix + 1)
 
 

@@ -17,7 +17,7 @@ from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.small_disk import fill
 from collection_pipeline_tests.failures.surroundings import impatient
 from collection_pipeline_tests.failures.trials import charged, goes_on
-from collection_pipeline_tests.store.world import World, places
+from collection_pipeline_tests.store.world import World, dataset_of, places
 from deploy.postgres.server import PostgresServer
 
 
@@ -96,6 +96,7 @@ def test_postgresql_while_rows_are_written(disk: Path, server: PostgresServer) -
         world = World(store)
         world.open(RUN)
         attempt = world.claim(RUN, "search")
+        store.prepare(dataset_of("search"))
         filler = fill(disk)
 
         with pytest.raises(StoreUnavailableError, match="has no room left"):

@@ -98,6 +98,16 @@ def test_an_announcement_that_a_killed_process_never_sent_is_given_to_one_other_
     assert (store.take_overdue(later + 2 * MINUTE), store.undelivered(later + 2 * MINUTE)) == ([], [])
 
 
+def test_a_clock_that_is_set_back_makes_nobody_wait_for_hours(three_days: World) -> None:
+    store, now = three_days.store, three_days.now
+    store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)
+
+    back = now - timedelta(hours=2)
+    assert [each.key for each in store.undelivered(back)] == [KEY]
+    assert [each.key for each in store.take_overdue(back)] == [KEY]
+    assert store.take_overdue(back) == [], "once in a minute"
+
+
 def test_the_end_of_an_episode_is_announced_until_it_gets_out_too(three_days: World) -> None:
     store, now = three_days.store, three_days.now
     [opened] = store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
@@ -276,3 +278,42 @@ def test_earlier_row_counts_are_those_of_the_current_versions(world: World) -> N
     assert world.store.recent_row_counts("search", "2026-11-26", 5) == []
     assert world.store.previous_artifact("search", RUN) == newest.artifact
     assert world.store.previous_artifact("search", "2026-11-26") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "zone"),
+    [
+        ("2026-11-29", "2026-11-29T0000", "Europe/Berlin"),
+        ("2026-03-29T0230", "2026-03-29T0330", "Europe/Berlin"),  # its clocks skip the hour from 02:00
+        ("2026-03-08T0230", "2026-03-08T0330", "America/New_York"),
+    ],
+)
+def test_two_runs_of_one_moment_are_neither_before_the_other(world: World, one: str, other: str, zone: str) -> None:
+    for run_id in (one, other):
+        parsed = RunId.parse(run_id)
+        world.store.open_run(parsed, parsed.moment(ZoneInfo(zone)), world.graph, world.now)
+    world.done(one, "search", "details")
+    world.fail(other, "search")
+
+    assert world.state(other).fallbacks == {}
+    assert world.plan(other).decisions["report"].readiness == "blocked"
+    assert world.store.previous_artifact("details", other) is None
+    assert world.store.recent_row_counts("details", other, 5) == []
+    world.done(other, "search", "details")
+    assert world.state(one).fallbacks == {}
+    assert world.store.previous_artifact("details", one) is None
+
+
+def test_runs_are_in_the_order_of_their_moments_then_of_their_suffixes(world: World) -> None:
+    """Also where clocks change: two runs an hour apart by the clock on the wall are two hours apart, or none."""
+    in_order = ["2026-10-25", "2026-10-25.2", "2026-10-25.10", "2026-10-25T0230", "2026-10-25T0300", "2026-10-26"]
+    for run_id in reversed(in_order):
+        parsed = RunId.parse(run_id)
+        world.store.open_run(parsed, parsed.moment(ZoneInfo("Europe/Berlin")), world.graph, world.now)
+    assert [run.run_id for run in world.store.open_runs()] == in_order
+    for run_id in in_order:
+        world.done(run_id, "search", "details")
+    for before, run_id in pairwise(in_order):
+        previous = world.store.previous_artifact("details", run_id)
+        assert previous is not None
+        assert previous.run_id == before

@@ -83,7 +83,7 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
         if run.graph_hash != today:
             collection.store.adopt_graph(run.run_id, collection.graph)
         explanation = advance(collection, instance, run.run_id, planned)
-        is_about_to_start = collection.now() < run.opened_at + START_GRACE and _is_untouched(explanation.plan)
+        is_about_to_start = _is_within(START_GRACE, run.opened_at, collection.now()) and _is_untouched(explanation.plan)
         request = None if is_about_to_start else _request(instance, collection, run.run_id, explanation.plan)
         if request is not None:
             requests.append(request)
@@ -93,6 +93,11 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
         seen[run.run_id] = Look(revision, planned, late, waiting, tick_text(explanation))
     looks = [seen[run.run_id] for run in open_runs]
     return Tick(requests, any(look.waiting for look in looks), " | ".join(look.text for look in looks))
+
+
+def _is_within(pause: timedelta, since: datetime, now: datetime) -> bool:
+    """Whether the pause still lasts. Not if it began far ahead: the clock was set back, and would make it hours."""
+    return abs(now - since) < pause
 
 
 def _is_untouched(plan: Plan) -> bool:
@@ -120,7 +125,7 @@ def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, 
             reason = never_started_reason(earlier[0].dagster_run.run_id, failures + 1, cancelled=cancelled)
             collection.store.fail_unstarted(run_id, lead, plan.decisions[lead].inputs, reason, collection.now())
             return None
-        if collection.now() < ended + FIRST_BACKOFF * 2**failures:
+        if _is_within(FIRST_BACKOFF * 2**failures, ended, collection.now()):
             return None
         collection.store.count_start_failure(run_id, lead)
         failures += 1
