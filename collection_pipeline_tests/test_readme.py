@@ -89,6 +89,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return copy_checkout(tmp_path / "checkout")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("section", SECTIONS, ids=str)
 def test_the_commands_do_what_is_shown(section: Section, checkout: Checkout) -> None:
     (checkout.folder / PATCH).write_text(section.patch, "utf-8")

@@ -34,6 +34,7 @@ def desk(tmp_path: Path, postgres_url: str) -> Iterator[Desk]:
         yield Desk(tmp_path, postgres_url, base_url, Account(), environment=secret)
 
 
+@pytest.mark.long
 def test_faulty_runs_leave_no_secret_behind(desk: Desk, postgres_server: PostgresServer) -> None:
     echoed_by_the_source(desk)
     refused_by_the_source(desk)

@@ -14,7 +14,7 @@ import pytest
 from collection_pipeline_tests.dagster.in_process import jobs_of
 from collection_pipeline_tests.dagster.servers import Servers, end, servers, start, wait_for
 
-pytestmark = pytest.mark.xdist_group("dagster servers")
+pytestmark = [pytest.mark.xdist_group("dagster servers"), pytest.mark.long]
 
 ALL_DONE = {"search_results": "done", "detail_pages": "done", "news_mentions": "done", "daily_report": "done"}
 

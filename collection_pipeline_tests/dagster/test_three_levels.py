@@ -84,6 +84,8 @@ def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("yesterday")
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_script_of_commands_decides_by_exit_codes(fault: Fault, yesterday: Path) -> None:
     today = f"{TODAY}T06{list(FAULTS.values()).index(fault):02}"

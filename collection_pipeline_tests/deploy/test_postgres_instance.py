@@ -98,6 +98,7 @@ def instance(
         yield instance
 
 
+@pytest.mark.long
 def test_a_run_survives_a_restart_of_the_server(
     postgres_server: PostgresServer,
     instance: dg.DagsterInstance,

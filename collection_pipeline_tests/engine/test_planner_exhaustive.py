@@ -312,6 +312,7 @@ def graphs(size: int, on_reruns: tuple[OnRerun, ...]) -> Iterator[Graph]:
 MINUTES = pytest.mark.skipif("EXHAUSTIVE" not in os.environ, reason="takes minutes; set EXHAUSTIVE=1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "on_reruns", "events"),
     [

@@ -32,6 +32,7 @@ def folder() -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in vars(full_disk) if name.startswith("test_")])
 def test_a_full_disk(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMALL_DISK", str(folder))
