@@ -12,8 +12,8 @@ from collection_pipeline.sources.contract import Answer, ApiRequest
 from collection_pipeline.steps.frames import Parsed, Rows, canonical_json
 from collection_pipeline.steps.places import other_fields, read_place
 
-CHUNK = 500
-"""Answers in memory at a time, about 5 MB; larger chunks are hardly faster."""
+CHUNK = 1_000
+"""Answers in memory at a time, about 10 MB; half as many take a third longer, larger chunks are hardly faster."""
 
 NEEDED = ("feature_id", "rank", "query", "hl", "gl")
 """The columns of `search_results` that details are made from."""
