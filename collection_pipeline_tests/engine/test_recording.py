@@ -126,3 +126,24 @@ def test_what_arrived_before_a_fetch_broke_off_is_stored_once() -> None:
     with pytest.raises(ExceptionGroup):
         asyncio.run(story())
     assert database.kept == [0, 1, 2, 3, 4]
+
+
+def test_so_is_what_arrived_after_others_were_stored_and_waits_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = Event()
+    database = Database(stored.set)
+    recorder = Recorder(database.record)
+
+    async def story() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(recorder.run())
+            await recorder.put(0)
+            await asyncio.to_thread(wait, stored)
+            monkeypatch.setattr(recording, "GATHER_S", 60.0)
+            await recorder.put(1)
+            for _ in range(10_000):  # it is taken, and waits for company
+                await asyncio.sleep(0)
+            raise ConnectionError("the fetch broke off")
+
+    with pytest.raises(ExceptionGroup):
+        asyncio.run(story())
+    assert database.kept == [0, 1]

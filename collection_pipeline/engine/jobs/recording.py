@@ -53,7 +53,7 @@ class Recorder(Generic[Ended]):
                 while await self._gather():
                     self._saving = thread.submit(self._save, self._batch)
                     await asyncio.wrap_future(self._saving)
-                    self._batch = []
+                    self._batch, self._saving = [], None
             except BaseException:
                 self._save_rest()
                 raise
