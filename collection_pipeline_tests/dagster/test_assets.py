@@ -20,7 +20,7 @@ from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import GraphError
 from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, Source, TransientSourceError
-from collection_pipeline_tests.dagster.in_process import InProcess, failures
+from collection_pipeline_tests.dagster.in_process import QUIET, InProcess, failures
 from collection_pipeline_tests.dagster.small_collection import DATASETS, definitions, rows
 
 RUN = "2026-03-02"
@@ -82,6 +82,25 @@ def test_an_asset_of_somebody_elses_automation_may_depend_on_the_report(world: I
     after = dg.evaluate_automation_conditions(defs, world.instance, cursor=before.cursor)
     assert after.get_requested_partitions(dg.AssetKey("archive")) == {RUN}
     assert "archive" not in world.statuses(RUN)
+
+
+@pytest.mark.parametrize(("tags", "run_id"), [({"dagster/partition": RUN}, RUN), ({}, "RUN_ID")])
+def test_checks_launched_without_their_job_do_nothing_and_say_so(
+    world: InProcess, tags: dict[str, str], run_id: str
+) -> None:
+    """What the UI offers beside each check, with a partition or without."""
+    world.instance.add_dynamic_partitions(RUNS.name or "", [RUN])
+    volume = dg.AssetCheckKey(dg.AssetKey("search_results"), "volume")
+    job = world.repository.get_implicit_global_asset_job_def().get_subset(
+        asset_selection=set(), asset_check_selection={volume}
+    )
+    (told,) = failures(job.execute_in_process(QUIET, world.instance, tags=tags, raise_on_error=False))
+    assert told == (
+        "Nothing was done: the checks of search_results are judged when the job runs. Materialize search_results, or"
+        f" type: collect rerun search_results {run_id}"
+    )
+    assert world.store.open_runs() == []
+    assert world.script.starts("search_results", RUN) == 0
 
 
 class TestBodies:
@@ -166,7 +185,7 @@ class FlakySource:
         first = not self.asked
         self.asked.append([])
         for position, request in enumerate(requests):
-            admit(request)
+            await admit(request)
             self.asked[-1].append(str(request.params["q"]))
             now = datetime.fromisoformat(f"{RUN}T06:00+00:00")
             if first and position >= 2:
@@ -205,7 +224,7 @@ class DeadSource:
 
     async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
         for request in requests:
-            admit(request)
+            await admit(request)
             self.calls += 1
             now = datetime.fromisoformat(f"{RUN}T06:00+00:00")
             yield Exchange(request, 1, True, now, 1, error=TransientSourceError("no connection to the server"))

@@ -14,7 +14,13 @@ from collection_pipeline.engine.jobs.events import check_results, materializatio
 from collection_pipeline.engine.jobs.work import Work
 from collection_pipeline.engine.runs.progress import advance
 from collection_pipeline.engine.store import Attempt
-from collection_pipeline.engine.words.outcomes import failed_text, failure_reason, rejected_text, rejection_reason
+from collection_pipeline.engine.words.outcomes import (
+    failed_text,
+    failure_reason,
+    only_checks_text,
+    rejected_text,
+    rejection_reason,
+)
 
 
 def execute(context: dg.AssetExecutionContext, declaration: Declaration, collection: Collection) -> Iterator[Any]:
@@ -23,6 +29,9 @@ def execute(context: dg.AssetExecutionContext, declaration: Declaration, collect
     Raises `dg.Failure` (not retried) when the job may not run or fails for good; lets retryable errors through to the
     asset's retry policy while it has retries left.
     """
+    if not context.selected_asset_keys:  # since the asset can be subset, Dagster offers its checks without it as well
+        run_id = context.partition_key if context.has_partition_key else "RUN_ID"
+        raise dg.Failure(only_checks_text(run_id, declaration.job_id), allow_retries=False)
     attempt = claim(context, declaration.job_id, collection)
     if attempt is None:
         return

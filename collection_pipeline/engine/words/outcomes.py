@@ -27,6 +27,14 @@ def failed_text(run_id: str, job_id: str, reason: str) -> str:
     return f"{job_id} of {run_id} failed: {reason}\n{PAID_FOR_KEPT}\nType: collect rerun {job_id} {run_id}"
 
 
+def only_checks_text(run_id: str, job_id: str) -> str:
+    """What a person is told who launches checks of a job without the job."""
+    return (
+        f"Nothing was done: the checks of {job_id} are judged when the job runs. Materialize {job_id}, or type:"
+        f" collect rerun {job_id} {run_id}"
+    )
+
+
 def held_text(run_id: str, job_id: str, held: str) -> str:
     """What a person is told when nothing can be known about who holds the job; `held` says who it is."""
     return f"{held}\nThis Dagster does not know it. If it is gone, type: collect rerun {job_id} {run_id} --take-over"
