@@ -22,11 +22,11 @@ class Counting(Store):
     asked = 0
     away = False
 
-    def reserve(self, run_id: str, job_id: str, amount: int, limit: int | None) -> bool:
+    def reserve(self, attempt: Attempt, amount: int, limit: int | None) -> bool:
         self.asked += 1
         if self.away:
             raise StoreUnavailableError("away")
-        return super().reserve(run_id, job_id, amount, limit)
+        return super().reserve(attempt, amount, limit)
 
     def reserved(self) -> int:
         with self.database.read() as connection:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from collection_pipeline.engine.store import Attempt, Credits, UnknownRunError
+from collection_pipeline.engine.store import Attempt, Credits, LostClaimError
 from collection_pipeline.sources.contract import (
     ApiRequest,
     Exchange,
@@ -151,37 +151,40 @@ class TestCredits:
 
 
 class TestBudget:
-    @pytest.mark.usefixtures("attempt")
-    def test_holds_over_all_jobs_of_the_run(self, world: World) -> None:
-        assert world.store.reserve(RUN, "search", 6, 10)
-        assert not world.store.reserve(RUN, "details", 6, 10)
-        assert world.store.reserve(RUN, "details", 4, 10)
-        assert not world.store.reserve(RUN, "details", 1, 10)
+    @pytest.fixture
+    def details(self, world: World, attempt: Attempt) -> Attempt:
+        """Another attempt at the same time."""
+        return world.claim(attempt.run_id, "details", inputs={"search": None})
+
+    def test_holds_over_all_jobs_of_the_run(self, world: World, attempt: Attempt, details: Attempt) -> None:
+        assert world.store.reserve(attempt, 6, 10)
+        assert not world.store.reserve(details, 6, 10)
+        assert world.store.reserve(details, 4, 10)
+        assert not world.store.reserve(details, 1, 10)
 
     def test_what_is_charged_takes_the_place_of_what_was_reserved(self, world: World, attempt: Attempt) -> None:
-        assert world.store.reserve(RUN, "search", 4, 10)
+        assert world.store.reserve(attempt, 4, 10)
         world.store.record(attempt, [answered(world, request) for request in asked("a", "b")], release=4)
-        assert world.store.reserve(RUN, "search", 6, 10)
-        assert not world.store.reserve(RUN, "search", 1, 10)
+        assert world.store.reserve(attempt, 6, 10)
+        assert not world.store.reserve(attempt, 1, 10)
 
     def test_what_may_have_been_billed_counts_as_spent(self, world: World, attempt: Attempt) -> None:
-        assert world.store.reserve(RUN, "search", 2, 4)
+        assert world.store.reserve(attempt, 2, 4)
         doubtful = TransientSourceError("timed out", possibly_billed=True)
         world.store.record(attempt, [unanswered(world, asked("a")[0], doubtful)], release=2)
-        assert not world.store.reserve(RUN, "search", 3, 4)
-        assert world.store.reserve(RUN, "search", 2, 4)
+        assert not world.store.reserve(attempt, 3, 4)
+        assert world.store.reserve(attempt, 2, 4)
 
-    @pytest.mark.usefixtures("attempt")
-    def test_what_was_not_needed_goes_back(self, world: World) -> None:
-        assert world.store.reserve(RUN, "search", 10, 10)
-        world.store.release(RUN, "search", 7)
-        assert world.store.reserve(RUN, "details", 7, 10)
+    def test_what_was_not_needed_goes_back(self, world: World, attempt: Attempt, details: Attempt) -> None:
+        assert world.store.reserve(attempt, 10, 10)
+        world.store.release(attempt, 7)
+        assert world.store.reserve(details, 7, 10)
 
-    @pytest.mark.parametrize("end", ["fail", "abandoned", "taken over"])
+    @pytest.mark.parametrize("end", ["fail", "abandoned", "tried again"])
     def test_what_an_attempt_leaves_reserved_may_have_been_billed(
-        self, world: World, attempt: Attempt, end: str
+        self, world: World, attempt: Attempt, details: Attempt, end: str
     ) -> None:
-        assert world.store.reserve(RUN, "search", 8, 10)
+        assert world.store.reserve(attempt, 8, 10)
         match end:
             case "fail":
                 world.store.fail(attempt, "no", "x", world.now)
@@ -190,12 +193,42 @@ class TestBudget:
             case _:
                 world.claim(RUN, "search", attempt.holder)
         assert world.store.credits(RUN).possibly_billed == 8
-        assert world.store.reserve(RUN, "details", 2, 10)
-        assert not world.store.reserve(RUN, "details", 1, 10)
+        assert world.store.reserve(details, 2, 10)
+        assert not world.store.reserve(details, 1, 10)
 
-    def test_of_a_run_that_never_was_is_refused(self, world: World) -> None:
-        with pytest.raises(UnknownRunError):
-            world.store.reserve(RUN, "search", 1, 10)
+
+class TestTakenOver:
+    """Somebody took the job over from an attempt that is still alive."""
+
+    @pytest.fixture
+    def following(self, world: World, attempt: Attempt) -> Attempt:
+        assert world.store.reserve(attempt, 50, 100)
+        following = world.claim(RUN, "search", takes_over=True)
+        assert world.store.reserve(following, 50, 100)
+        return following
+
+    def test_it_may_not_reserve_any_more(self, world: World, attempt: Attempt, following: Attempt) -> None:
+        with pytest.raises(LostClaimError, match="Attempt 1 at search of run 2026-11-29 no longer holds the job"):
+            world.store.reserve(attempt, 0, 100)
+        with pytest.raises(LostClaimError):
+            world.store.reserve(attempt, 1, None)
+        assert world.store.reserve(following, 0, 100)
+
+    def test_what_it_releases_late_is_not_its_followers(
+        self, world: World, attempt: Attempt, following: Attempt
+    ) -> None:
+        """Its own reservation is in doubt since the take-over, and counts against the budget for good."""
+        world.store.release(attempt, 50)
+        assert not world.store.reserve(following, 1, 100)
+
+    def test_what_it_records_late_is_kept_and_uses_up_nothing_of_its_followers(
+        self, world: World, attempt: Attempt, following: Attempt
+    ) -> None:
+        world.store.record(attempt, [answered(world, request) for request in asked("late")], release=2)
+        assert world.store.reusable(following) == fingerprints(asked("late"))
+        assert world.store.credits(RUN) == Credits(charged=2, reused=0, possibly_billed=50)
+        assert world.store.reserve(following, 8, 110)
+        assert not world.store.reserve(following, 1, 110)
 
 
 def test_many_answers_are_read_in_flat_memory(world: World, attempt: Attempt) -> None:

@@ -116,7 +116,15 @@ class World:
             if not shown.skipped:
                 return decided
 
-    def claim(self, run_id: str, job_id: str, by: Holder | None = None, inputs: Inputs | None = None) -> Attempt:
+    def claim(
+        self,
+        run_id: str,
+        job_id: str,
+        by: Holder | None = None,
+        inputs: Inputs | None = None,
+        *,
+        takes_over: bool = False,
+    ) -> Attempt:
         self.dagster_runs += 1
 
         def decide(state: RunState) -> Inputs:
@@ -131,7 +139,7 @@ class World:
             self.graph,
             source=self.source,
             decide=decide,
-            is_over=lambda _holder: False,
+            is_over=lambda _holder: takes_over,
             now=self.now,
         )
 

@@ -69,7 +69,7 @@ class Allowance:
         """Give back what was reserved and not needed, if the database is there; it is in doubt otherwise."""
         if self._free > 0:
             with suppress(StoreUnavailableError):
-                self._store.release(self._attempt.run_id, self._attempt.job_id, self._free)
+                self._store.release(self._attempt, self._free)
 
     @property
     def _free(self) -> int:
@@ -88,7 +88,7 @@ class Allowance:
         return True
 
     def _reserve(self, amount: int) -> bool:
-        if not self._store.reserve(self._attempt.run_id, self._attempt.job_id, amount, self._max_credits):
+        if not self._store.reserve(self._attempt, amount, self._max_credits):
             return False
         self._reserved += amount
         return True

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.store.attempts import Attempt
+from collection_pipeline.engine.store.attempts import Attempt, check_held, holds
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
 from collection_pipeline.engine.store.schema import artifacts, jobs, requests
@@ -54,7 +54,8 @@ class Ledger(StorePart):
     def record(self, attempt: Attempt, batch: Sequence[Exchange], *, release: int = 0) -> None:
         """Store exchanges of this attempt, in one transaction; `release` credits of its reservation are used up.
 
-        Also stores what arrives after the job was taken over: it was paid for, and the new holder may reuse it.
+        Also stores what arrives after the job was taken over: it was paid for, and the new holder may reuse it. What is
+        reserved is the new holder's by then, and stays as it is.
         """
         if not batch and not release:
             return
@@ -67,7 +68,7 @@ class Ledger(StorePart):
                 _the_job(attempt.run_id, attempt.job_id).values(
                     credits_charged=jobs.c.credits_charged + charged,
                     credits_possibly_billed=jobs.c.credits_possibly_billed + doubtful,
-                    credits_reserved=_less(release),
+                    credits_reserved=sa.case((holds(attempt), _less(release)), else_=jobs.c.credits_reserved),
                 )
             )
 
@@ -116,26 +117,34 @@ class Ledger(StorePart):
         with self.database.read() as connection:
             return Credits(*map(int, connection.execute(sums.where(jobs.c.run_id == run_id)).one()))
 
-    def reserve(self, run_id: str, job_id: str, amount: int, limit: int | None) -> bool:
+    def reserve(self, attempt: Attempt, amount: int, limit: int | None) -> bool:
         """Set `amount` credits aside for requests to be sent; False if the budget of the run, `limit`, forbids it.
 
         Exact across processes: charged, possibly billed and reserved credits of all jobs of the run never exceed the
-        limit. A reservation ends with `release`, with `record`'s own `release`, and with the attempt.
+        limit. A reservation ends with `release`, with `record`'s own `release`, and with the attempt. Raises
+        `LostClaimError` if the attempt no longer holds its job: whoever does buys what is missing.
         """
         taken = sa.func.sum(jobs.c.credits_charged + jobs.c.credits_possibly_billed + jobs.c.credits_reserved)
         with self.database.write() as connection:
-            lock_run(connection, run_id)
-            spent = int(connection.execute(sa.select(taken).where(jobs.c.run_id == run_id)).scalar() or 0)
+            lock_run(connection, attempt.run_id)
+            check_held(connection, attempt)
+            spent = int(connection.execute(sa.select(taken).where(jobs.c.run_id == attempt.run_id)).scalar_one())
             if limit is not None and spent + amount > limit:
                 return False
-            reserved = _the_job(run_id, job_id).values(credits_reserved=jobs.c.credits_reserved + amount)
+            reserved = _the_job(attempt.run_id, attempt.job_id).values(
+                credits_reserved=jobs.c.credits_reserved + amount
+            )
             connection.execute(reserved)
             return True
 
-    def release(self, run_id: str, job_id: str, amount: int) -> None:
-        """Give `amount` reserved credits back that were not needed."""
+    def release(self, attempt: Attempt, amount: int) -> None:
+        """Give `amount` reserved credits back that were not needed, if the attempt still holds its job.
+
+        If it does not, they count as possibly billed since it lost it.
+        """
         with self.database.write() as connection:
-            connection.execute(_the_job(run_id, job_id).values(credits_reserved=_less(amount)))
+            own = _the_job(attempt.run_id, attempt.job_id).where(holds(attempt))
+            connection.execute(own.values(credits_reserved=_less(amount)))
 
     def _found(
         self, condition: sa.ColumnElement[bool], columns: Sequence[sa.ColumnElement[Any]], fingerprints: Sequence[str]
