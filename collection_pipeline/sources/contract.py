@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Protocol
@@ -131,14 +131,14 @@ class Exchange:
     error: SourceError | None = None
 
 
-Admit = Callable[[ApiRequest], None]
+Admit = Callable[[ApiRequest], Awaitable[None]]
 """Asked before every request is sent; raises `BudgetExhaustedError` when it must not be."""
 
 
 class Source(Protocol):
     """Where answers come from."""
 
-    def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
+    def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
         """Send all requests, many at a time, and yield every exchange as it ends, in no particular order.
 
         Never raises for a single request's failure; after `UnauthorizedError` or `OutOfCreditsError` the remaining

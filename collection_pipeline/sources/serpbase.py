@@ -72,22 +72,21 @@ class SerpBaseSource:
         """Send all requests and yield every exchange as it ends; see `Source.stream`.
 
         After `BudgetExhaustedError`, as after the other two, what is in flight is still answered and nothing more is
-        sent. An exception out of `requests` or `admit` (other than that one) ends the stream. Who stops reading early
+        sent; so it is after an exception out of `requests` or `admit`, which ends the stream. Who stops reading early
         closes it (`contextlib.aclosing`); what is in flight is then given up.
         """
         waiting = iter(requests)
-        ended: asyncio.Queue[Exchange | Exception | None] = asyncio.Queue(maxsize=self._concurrency)
+        ended: asyncio.Queue[Exchange | None] = asyncio.Queue(maxsize=self._concurrency)
         async with open_session(self._timeouts, self._concurrency, self._headers()) as session:
             gate = _Gate(admit)
 
             async def work() -> None:
                 try:
-                    for request in waiting:
+                    while gate.broken_by is None and (request := next(waiting, None)) is not None:
                         await self._answer(request, session, gate, ended)
-                except Exception as error:  # noqa: BLE001 - handed to whoever reads the stream
-                    await ended.put(error)
-                else:
-                    await ended.put(None)
+                except Exception as error:  # noqa: BLE001 - raised to whoever reads the stream, after the last answer
+                    gate.broken_by = gate.broken_by or error
+                await ended.put(None)
 
             workers = [asyncio.create_task(work()) for _ in range(self._concurrency)]
             working = len(workers)
@@ -96,10 +95,10 @@ class SerpBaseSource:
                     item = await ended.get()
                     if item is None:
                         working -= 1
-                    elif isinstance(item, Exception):
-                        raise item
                     else:
                         yield item
+                if gate.broken_by is not None:
+                    raise gate.broken_by
             finally:
                 for worker in workers:
                     worker.cancel()
@@ -120,13 +119,13 @@ class SerpBaseSource:
         request: ApiRequest,
         session: aiohttp.ClientSession,
         gate: _Gate,
-        ended: asyncio.Queue[Exchange | Exception | None],
+        ended: asyncio.Queue[Exchange | None],
     ) -> None:
         """Try one request until an attempt is final."""
         for number in count(1):
             attempt = await self._attempt(request, number, session, gate)
             await ended.put(attempt)
-            if attempt.final:
+            if attempt.final or gate.broken_by is not None:
                 return
             if not gate.closed_by:
                 await self._clock.sleep(self._backoff.wait_s(number, _asked_pause(attempt.error)))
@@ -135,7 +134,7 @@ class SerpBaseSource:
         if not gate.closed_by:
             await self._pacer.turn()
         started_at, started = self._clock.now(), self._clock.monotonic()
-        if refusal := gate.refusal(request):
+        if refusal := await gate.refusal(request):
             return Exchange(request, number, True, started_at, 0, error=refusal)
         http_status = None
         try:
@@ -171,17 +170,21 @@ class SerpBaseSource:
 
 
 class _Gate:
-    """Whether a stream may still send. What closes it, stays the reason for every request that comes later."""
+    """Whether a stream may still send. What closes it, stays the reason for every request that comes later; what breaks
+    it, is none of a request."""
 
     def __init__(self, admit: Admit) -> None:
         self._admit = admit
         self.closed_by: SourceError | None = None
+        self.broken_by: Exception | None = None
 
-    def refusal(self, request: ApiRequest) -> SourceError | None:
-        """Why this attempt must not be sent, or None: then it is admitted, and must be sent."""
+    async def refusal(self, request: ApiRequest) -> SourceError | None:
+        """Why this attempt must not be sent, or None: then it is admitted. Raises what broke the gate."""
+        if self.broken_by is not None:
+            raise self.broken_by
         if self.closed_by is None:
             try:
-                self._admit(request)
+                await self._admit(request)
             except BudgetExhaustedError as error:
                 self.closed_by = error
         return self.closed_by

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -181,7 +181,7 @@ class FlakySource:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 
-    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
         first = not self.asked
         self.asked.append([])
         for position, request in enumerate(requests):
@@ -222,7 +222,7 @@ class DeadSource:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncIterator[Exchange]:
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
         for request in requests:
             await admit(request)
             self.calls += 1

@@ -113,7 +113,7 @@ async def _read(reader: asyncio.StreamReader) -> Received:
     return Received(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))))
 
 
-def allow(_: ApiRequest) -> None:
+async def allow(_: ApiRequest) -> None:
     """Admit everything."""
 
 

@@ -193,7 +193,7 @@ class TestStops:
     def test_before_a_request_that_the_budget_does_not_allow(self) -> None:
         asked: list[ApiRequest] = []
 
-        def admit(request: ApiRequest) -> None:
+        async def admit(request: ApiRequest) -> None:
             if len(asked) == 3:
                 raise BudgetExhaustedError("3 requests are all there is")
             asked.append(request)
@@ -235,6 +235,29 @@ class TestStream:
         attempts, _ = run(answer, details(40), concurrency=8)
         assert len(attempts) == 40
         assert most == 8
+
+    def test_answers_what_is_in_flight_before_it_ends_with_what_broke_it(self) -> None:
+        broken = asyncio.Event()
+
+        async def answer(_: Received, writer: asyncio.StreamWriter) -> None:
+            await broken.wait()
+            writer.write(GOOD)
+
+        async def admit(request: ApiRequest) -> None:
+            if request == details(3)[-1]:
+                broken.set()
+                raise ConnectionError("the books are closed")
+
+        async def main() -> None:
+            async with raw_server(answer) as server:
+                stream = SerpBaseSource(server.base_url, KEY, concurrency=3).stream(details(9), admit=admit)
+                answered = [(await anext(stream)).request for _ in range(2)]
+                with pytest.raises(ConnectionError, match="the books are closed"):
+                    await anext(stream)
+                assert sorted(map(str, answered)) == sorted(map(str, details(2)))
+                assert len(server.received) == 2, "nothing more is sent"
+
+        asyncio.run(main())
 
     def test_takes_requests_only_as_it_needs_them_and_stops_when_nobody_listens(self) -> None:
         taken = 0

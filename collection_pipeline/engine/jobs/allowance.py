@@ -5,9 +5,12 @@ Whatever an attempt leaves reserved, nobody saw the answers of: those credits co
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
 from contextlib import suppress
 
+from collection_pipeline.engine.jobs.recording import PATIENCE_S, PAUSE_S
 from collection_pipeline.engine.store import Attempt, Store, StoreUnavailableError
 from collection_pipeline.sources.contract import ApiRequest, BudgetExhaustedError, Exchange
 
@@ -36,16 +39,19 @@ class Allowance:
         self._used = 0
         self._used_again = 0
         self._unreachable = False
+        self._reserving = asyncio.Lock()
 
     @property
     def is_unlimited(self) -> bool:
         """There is no budget: credits stay reserved when a call ends, and the next call uses them again."""
         return self._max_credits is None
 
-    def admit(self, request: ApiRequest) -> None:
-        """Raises `BudgetExhaustedError` if the request must not be sent."""
-        if self._free < request.credits and not self._reserve_for(request):
-            raise BudgetExhaustedError(f"the budget of {self._max_credits} credits a run is used up")
+    async def admit(self, request: ApiRequest) -> None:
+        """Wait until the request may be sent. Raises `BudgetExhaustedError` if it must not be."""
+        if self._free < request.credits:
+            async with self._reserving:  # one reservation serves many that wait for it
+                if self._free < request.credits and not await self._reserve_for(request):
+                    raise BudgetExhaustedError(f"the budget of {self._max_credits} credits a run is used up")
         self._used += request.credits
         self._sent[request.fingerprint] += 1
 
@@ -75,20 +81,28 @@ class Allowance:
     def _free(self) -> int:
         return self._reserved + self._used_again - self._used
 
-    def _reserve_for(self, request: ApiRequest) -> bool:
+    async def _reserve_for(self, request: ApiRequest) -> bool:
         if self._max_credits is not None:
             block = min(BUDGET_BLOCK, self._max_credits // BUDGET_SHARE)
-            return (block > request.credits and self._reserve(block)) or self._reserve(request.credits)
+            return (block > request.credits and await self._reserve(block)) or await self._reserve(request.credits)
         # While the database is away for moments, a kill would leave the books wrong: no reason to stop fetching.
         if not self._unreachable:
             try:
-                self._reserve(UNLIMITED_BLOCK)
+                await self._reserve(max(UNLIMITED_BLOCK, request.credits - self._free))
             except StoreUnavailableError:
                 self._unreachable = True
         return True
 
-    def _reserve(self, amount: int) -> bool:
-        if not self._store.reserve(self._attempt, amount, self._max_credits):
-            return False
-        self._reserved += amount
-        return True
+    async def _reserve(self, amount: int) -> bool:
+        """Reserve in a thread: a database that is locked or away holds up nothing that is in flight."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                granted = await asyncio.to_thread(self._store.reserve, self._attempt, amount, self._max_credits)
+            except StoreUnavailableError:
+                if self.is_unlimited or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(PAUSE_S)
+            else:
+                self._reserved += amount if granted else 0
+                return granted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -148,17 +149,18 @@ class PaidCalls:
         recorder: Recorder[tuple[Exchange, int]],
     ) -> None:
         ended = 0
-        async for call in self.source().stream(requests, admit=allowance.admit):
-            await recorder.put((call, allowance.used_by(call)))
-            if not call.final:
-                continue
-            ended += 1
-            self.report_progress(self.attempt.job_id, ended, len(batch.asked) - batch.reused)
-            if call.error is not None:
-                batch.unanswered.append(Unanswered(call.request, call.error.kind, str(call.error)))
-                self.retryable = self.retryable or call.error.retryable
-                if isinstance(call.error, tuple(_REMEDIES)):
-                    batch.stopped_by = call.error
+        async with aclosing(self.source().stream(requests, admit=allowance.admit)) as calls:
+            async for call in calls:
+                await recorder.put((call, allowance.used_by(call)))
+                if not call.final:
+                    continue
+                ended += 1
+                self.report_progress(self.attempt.job_id, ended, len(batch.asked) - batch.reused)
+                if call.error is not None:
+                    batch.unanswered.append(Unanswered(call.request, call.error.kind, str(call.error)))
+                    self.retryable = self.retryable or call.error.retryable
+                    if isinstance(call.error, tuple(_REMEDIES)):
+                        batch.stopped_by = call.error
         await recorder.close()
 
     def _record(self, allowance: Allowance, ended: Sequence[_Ended]) -> None:
