@@ -105,8 +105,23 @@ class TestReuse:
             world.publish(following)
         again = world.store.adopt_answers(world.claim(RUN, "search", by=None))
         assert world.store.reusable(again) == fingerprints(asked("a", "b", "c"))
-        world.store.fail(again, "killed", "abandoned", world.now)
-        assert world.store.reusable(world.claim(RUN, "search")) == fingerprints(asked("a", "b", "c"))
+        assert world.store.reusable(world.claim(RUN, "search", again.holder)) == fingerprints(asked("a", "b", "c"))
+
+    def test_which_says_nothing_to_the_next_attempt(self, world: World, attempt: Attempt) -> None:
+        """What a published version was made of is fetched anew, also after one that adopted it and came to nothing.
+
+        What that one bought itself is reused, as after any attempt that did not publish.
+        """
+        world.store.record(attempt, [answered(world, request) for request in asked("a")])
+        world.publish(attempt)
+        adopting = world.store.adopt_answers(world.claim(RUN, "search"))
+        world.store.record(adopting, [answered(world, request) for request in asked("b")])
+        world.store.fail(adopting, "killed", "abandoned", world.now)
+        plain = world.claim(RUN, "search")
+        assert world.store.reusable(plain) == fingerprints(asked("b"))
+        again = world.store.adopt_answers(world.claim(RUN, "search", takes_over=True))
+        assert world.store.reusable(again) == fingerprints(asked("a", "b"))
+        world.publish(again)
 
     def test_there_is_nothing_to_adopt_before_the_first_version(self, world: World, attempt: Attempt) -> None:
         assert world.store.adopt_answers(attempt) == attempt

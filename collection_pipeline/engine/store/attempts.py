@@ -131,7 +131,8 @@ class Attempts(StorePart):
                 suffix=run.suffix,
                 started_at=row.started_at if is_retry else now,
                 generation=row.generation,
-                oldest_generation=row.oldest_generation,
+                # What an attempt adopted is for its own retries: the next one fetches anew what was published.
+                oldest_generation=row.oldest_generation if is_retry else row.generation,
             )
             connection.execute(
                 jobs.update()
@@ -146,6 +147,7 @@ class Attempts(StorePart):
                     reason=None,
                     error_kind=None,
                     start_failures=0,
+                    oldest_generation=attempt.oldest_generation,
                     **RESERVATION_IN_DOUBT,
                     **dataclasses.asdict(holder),
                 )

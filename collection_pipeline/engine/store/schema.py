@@ -106,7 +106,7 @@ jobs = sa.Table(
     sa.Column("pid", sa.BigInteger),
     sa.Column("process_started_at", sa.Double),
     _counter("start_failures"),
-    # Ledger: answers of the generations from `oldest_generation` on may be reused by the next attempt.
+    # Ledger: every artifact ends a generation of answers; the attempt may reuse those from `oldest_generation` on.
     _counter("generation"),
     _counter("oldest_generation"),
     _counter("credits_charged"),
