@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from collection_pipeline.engine.checks import CheckOutcome
 from collection_pipeline.engine.datasets import Column, Dataset
 from collection_pipeline.engine.planning.state import Artifact
-from collection_pipeline.engine.store import DatasetError, LostClaimError, Manifest, Staged, Store
+from collection_pipeline.engine.store import Attempt, DatasetError, LostClaimError, Manifest, Staged, Store
+from collection_pipeline.sources.contract import ApiRequest, Exchange
 from collection_pipeline_tests.store.world import World, dataset_of, holder, passes, places, rejects
 
 RUN = "2026-11-29"
@@ -210,6 +211,24 @@ def test_the_consumed_versions_are_on_record(world: World) -> None:
         ("search", 1),
         ("details", 1),
     ]
+
+
+def test_the_paid_calls_behind_an_artifact_are_those_of_its_source(world: World) -> None:
+    """Its job may have asked another source before, in an attempt that did not publish."""
+    world.open(RUN)
+
+    def asks(source: str) -> Attempt:
+        world.source = source
+        attempt = world.claim(RUN, "search")
+        request = ApiRequest("maps_search", {"q": "a"})
+        answer = Exchange(request, 1, True, world.now, 20, 200, 0, f"of {source}", request.credits, body=b"{}")
+        world.store.record(attempt, [answer])
+        return attempt
+
+    world.store.fail(asks("emulator"), "killed", "abandoned", world.now)
+    attempt = asks("SerpBase")
+    [ancestor] = world.store.lineage([world.publish(attempt).artifact])
+    assert (ancestor.source, ancestor.request_count, ancestor.request_ids) == ("SerpBase", 1, ("of SerpBase",))
 
 
 def test_an_input_left_out_is_on_record_too(world: World) -> None:

@@ -155,7 +155,7 @@ class World:
             dataset_of(attempt.job_id),
             [places("Reykjavík", "東京")] if frames is None else frames,
             lambda _staged: passes() if checks is None else checks,
-            manifest=lambda version: Manifest("emulator", 2, 1, metadata or {}, [{"name": f"v{version}.html"}]),
+            manifest=lambda version: Manifest(self.source, 2, 1, metadata or {}, [{"name": f"v{version}.html"}]),
             now=self.now,
         )
 

@@ -69,6 +69,7 @@ def _ancestor(connection: sa.Connection, row: sa.Row[Any]) -> Ancestor:
         (requests.c.run_id == row.run_id)
         & (requests.c.job_id == row.job_id)
         & requests.c.generation.between(row.oldest_generation, row.generation)
+        & (requests.c.source == row.source)
         & (requests.c.kind == OK)
     )
     sample = sa.select(requests.c.request_id).where(bought).order_by(requests.c.id).limit(REQUEST_IDS)
