@@ -204,7 +204,7 @@ def _published(store: Store, frame: pd.DataFrame, *, audited: bool = False) -> P
         checked([frame], ROWS, []) if audited else [frame],
         lambda staged: audit(CHECKS if audited else (), Evidence(staged, CallCounts())),
         manifest=lambda _: Manifest(),
-        now=NOW,
+        now=lambda: NOW,
     )
 
 

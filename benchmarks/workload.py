@@ -60,7 +60,7 @@ def searched(store: Store, places: int) -> None:
         [found(places)],
         lambda _: [],
         manifest=lambda _: Manifest(),
-        now=NOW,
+        now=lambda: NOW,
     )
 
 
@@ -106,5 +106,5 @@ class Details:
             checked(frames, DETAIL_PAGES, errors),
             lambda staged: audit(CHECKS, Evidence(staged, self._calls.counts)),
             manifest=lambda _: Manifest(),
-            now=NOW,
+            now=lambda: NOW,
         )

@@ -145,7 +145,7 @@ def loop(world: InProcess, run_id: str, fault: Fault | None = None) -> None:
 def work(world: InProcess, attempt: Attempt) -> None:
     """What a body and its checks come to, at level two."""
     found = rows(["0x0:0x1"], 1, attempt.job_id)
-    dataset, now = world.collection.datasets[attempt.job_id], world.collection.now()
+    dataset, now = world.collection.datasets[attempt.job_id], world.collection.now
     world.store.publish(attempt, dataset, [found], lambda _: (), manifest=lambda _: Manifest(), now=now)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pandas as pd
@@ -69,6 +70,29 @@ def test_the_manifest_says_what_was_published(world: World) -> None:
     assert (view.current.row_count, view.current.published_at) == (2, world.now)
 
 
+def test_it_is_published_when_its_rows_are_written_and_its_files_with_them(world: World) -> None:
+    world.open(RUN)
+
+    def frames() -> Iterator[pd.DataFrame]:
+        for name in ("a", "b"):
+            world.now += timedelta(minutes=10)
+            yield places(name).assign(place_id=name)
+
+    def manifest(_version: int) -> Manifest:
+        world.now += timedelta(minutes=1)
+        return Manifest()
+
+    started_at = world.now
+    attempt = world.claim(RUN, "search")
+    world.store.publish(
+        attempt, dataset_of("search"), frames(), lambda _: passes(), manifest=manifest, now=lambda: world.now
+    )
+    search = world.store.run_view(RUN).jobs[0]
+    assert search.current is not None
+    assert (search.started_at, search.finished_at) == (started_at, started_at + timedelta(minutes=21))
+    assert search.current.published_at == search.finished_at
+
+
 class InterruptedPublishError(Exception):
     """Something outside the store that ends a publish half-way."""
 
@@ -95,7 +119,7 @@ def test_what_raises_half_way_leaves_nothing_behind(world: World, where: str) ->
         raise InterruptedPublishError
 
     with pytest.raises(InterruptedPublishError):
-        world.store.publish(attempt, dataset_of("search"), frames(), audit, manifest=manifest, now=world.now)
+        world.store.publish(attempt, dataset_of("search"), frames(), audit, manifest=manifest, now=lambda: world.now)
     assert shown(world.store, "search") == [(1, "old")]
     assert world.statuses(RUN)["search"] == "running"
     world.publish(attempt, [places("new")])
@@ -119,7 +143,7 @@ def test_another_connection_sees_nothing_until_it_sees_all(world: World, databas
             [places("a"), places("b")],
             audit,
             manifest=lambda _: Manifest(),
-            now=world.now,
+            now=lambda: world.now,
         )
         assert len(shown(other, "search")) == 2
         assert other.run_view(RUN).jobs[0].status == "done"
@@ -138,7 +162,12 @@ def test_the_audit_asks_the_staged_rows_and_only_those(world: World) -> None:
         return passes()
 
     world.store.publish(
-        world.claim(RUN, "search"), dataset_of("search"), [frame], audit, manifest=lambda _: Manifest(), now=world.now
+        world.claim(RUN, "search"),
+        dataset_of("search"),
+        [frame],
+        audit,
+        manifest=lambda _: Manifest(),
+        now=lambda: world.now,
     )
     assert answers[:3] == [2, 1, 1]
     assert answers[3] == {column: 2 if column == "place_id" else 0 for column in frame.columns}
@@ -246,7 +275,7 @@ class TestDataSets:
     def publish(self, world: World, dataset: Dataset, frame: pd.DataFrame) -> Artifact:
         attempt = world.claim(RUN, "search")
         return world.store.publish(
-            attempt, dataset, [frame], lambda _: passes(), manifest=lambda _: Manifest(), now=world.now
+            attempt, dataset, [frame], lambda _: passes(), manifest=lambda _: Manifest(), now=lambda: world.now
         ).artifact
 
     def test_a_new_column_is_missing_in_old_rows(self, world: World, database_url: str) -> None:

@@ -156,7 +156,7 @@ class World:
             [places("Reykjavík", "東京")] if frames is None else frames,
             lambda _staged: passes() if checks is None else checks,
             manifest=lambda version: Manifest(self.source, 2, 1, metadata or {}, [{"name": f"v{version}.html"}]),
-            now=self.now,
+            now=lambda: self.now,
         )
 
     def done(self, run_id: str, *job_ids: str, names: tuple[str, ...] = ("Reykjavík", "東京")) -> list[Published]:

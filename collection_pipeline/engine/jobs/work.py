@@ -62,7 +62,7 @@ class Work:
                 checked(self._frames(product), self.declaration.dataset, self.schema_errors),
                 partial(self._audit, calls, usual_rows),
                 manifest=partial(self._manifest, product, calls),
-                now=self.collection.now(),
+                now=self.collection.now,
             )
 
     def _inputs(self) -> dict[str, Input | None]:

@@ -78,12 +78,13 @@ class Publishing(StorePart):
         audit: Audit,
         *,
         manifest: Callable[[int], Manifest],
-        now: datetime,
+        now: Callable[[], datetime],
     ) -> Published:
         """Store the frames, which are taken one by one, as the next version, and end the attempt.
 
         `audit` judges the staged rows; if it rejects them, the artifact is stored unusable and the job is failed,
         otherwise it is done. `manifest` is then told the version, and may write its files before anything is visible.
+        `now`, the instant of publication, is asked for last, for all of this takes as long as the frames take to make.
         Whatever raises before the end (`FrameError`, the frames, the audit, the manifest) leaves the store as it was
         and the attempt running. `LostClaimError`: it does not hold the job any more. `RetractedInputError`: what it
         consumed was withdrawn meanwhile.
@@ -113,8 +114,9 @@ class Publishing(StorePart):
             reopened = _lock_runs(connection, attempt, artifact, usable=usable)
             check_held(connection, attempt)
             published = Published(artifact, usable, staged.row_count, checks, entry)
-            _insert_artifact(connection, attempt, dataset, published, input_ids, now=now)
-            _end_attempt(connection, attempt, checks, now)
+            published_at = now()
+            _insert_artifact(connection, attempt, dataset, published, input_ids, published_at=published_at)
+            _end_attempt(connection, attempt, checks, published_at)
             touch(connection, [attempt.run_id, *reopened])
         return published
 
@@ -189,7 +191,7 @@ def _insert_artifact(
     published: Published,
     input_ids: Mapping[str, int],
     *,
-    now: datetime,
+    published_at: datetime,
 ) -> None:
     artifact, manifest = published.artifact, published.manifest
     if published.usable:
@@ -207,7 +209,7 @@ def _insert_artifact(
         content_hash=artifact.content_hash,
         dataset=dataset.name,
         source=manifest.source,
-        published_at=now,
+        published_at=published_at,
         attempt=attempt.number,
         dagster_run_id=attempt.holder.dagster_run_id,
         generation=attempt.generation,
@@ -235,7 +237,9 @@ def _insert_artifact(
         connection.execute(artifact_inputs.insert(), rows)
 
 
-def _end_attempt(connection: sa.Connection, attempt: Attempt, checks: Sequence[CheckOutcome], now: datetime) -> None:
+def _end_attempt(
+    connection: sa.Connection, attempt: Attempt, checks: Sequence[CheckOutcome], finished_at: datetime
+) -> None:
     reason = rejection_reason(checks)
     outcome = "failed" if reason else "done"
     connection.execute(
@@ -244,7 +248,7 @@ def _end_attempt(connection: sa.Connection, attempt: Attempt, checks: Sequence[C
         .values(
             status=outcome,
             outcome=outcome,
-            finished_at=now,
+            finished_at=finished_at,
             reason=reason or None,
             error_kind="check" if reason else None,
             # What is published is not reused: the next attempt asks anew.
