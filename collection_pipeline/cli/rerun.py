@@ -69,12 +69,15 @@ def rerun(
 
 def _take_over(work: Session, job_id: str) -> None:
     """Release a job from whoever holds it. Should they be alive after all, they can no longer publish."""
+    from collection_pipeline.engine.runs.launches import end_unwatched
+
     store = work.collection.store
     for running in store.running(work.run_id):
         if running.job_id == job_id:
             since = running.since.astimezone(work.collection.timezone)
             reason = f"{running.holder} was made to give it up by: collect rerun --take-over"
             if store.fail_abandoned(work.run_id, job_id, running.holder, reason, work.collection.now()):
+                end_unwatched(work.instance, running.holder.dagster_run_id)  # or what it has planned is waited for
                 work.display.say(f"Took {job_id} from {running.holder}, which held it since {since:%F %T}.")
 
 

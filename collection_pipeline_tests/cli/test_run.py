@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import sqlite3
+import uuid
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from collection_pipeline.definitions import defs
 from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.runs.launches import PARTITION, PROCESS
 from collection_pipeline.engine.store import Store
 from collection_pipeline_tests.cli import crafted
 from collection_pipeline_tests.cli.conftest import Collected
@@ -162,7 +165,17 @@ def test_a_job_whose_holder_nobody_can_see_is_taken_over_when_somebody_says_so(
     collected: Collected, tmp_path: Path
 ) -> None:
     desk = collected.desk.copy(tmp_path / "desk")
-    elsewhere = replace(crafted.ALIVE, host="another host")
+    elsewhere = replace(crafted.ALIVE, dagster_run_id=str(uuid.uuid4()), host="another host")
+    tags = {PARTITION: "2026-11-29", PROCESS: f"{elsewhere.host}:{elsewhere.pid}:{elsewhere.process_started_at}"}
+    with dg.DagsterInstance.from_config(str(desk.folder / "data" / "dagster")) as instance:
+        # It was to go on with the details, and no launcher says that it will not.
+        instance.create_run_for_job(
+            defs.resolve_job_def("collection_job"),
+            run_id=elsewhere.dagster_run_id,
+            status=dg.DagsterRunStatus.STARTED,
+            tags=tags,
+            asset_selection=frozenset(dg.AssetKey(job) for job in JOBS),
+        )
     with Store.open(desk.database_url) as store:
         crafted.start(store, "search_results", holder=elsewhere)
 

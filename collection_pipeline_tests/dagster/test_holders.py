@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,15 @@ import psutil
 import pytest
 
 from collection_pipeline.engine.holders import Holder, process_is_gone, this_process
-from collection_pipeline.engine.runs.launches import REQUESTED_BY, is_over
+from collection_pipeline.engine.runs.launches import (
+    PARTITION,
+    PROCESS,
+    REQUESTED_BY,
+    end_unwatched,
+    is_out_of_sight,
+    is_over,
+    live_runs,
+)
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
@@ -92,11 +101,53 @@ def test_a_process_that_ended_and_that_nobody_waited_for_is_gone() -> None:
         pass
 
 
+@pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="pids have no namespaces here")
+def test_containers_that_share_a_host_name_say_nothing_of_each_others_processes() -> None:
+    host, _, started = this_process()
+    name, _, namespace = host.partition("/")
+    assert name == socket.gethostname()
+    assert str(Path("/proc/self/ns/pid").readlink()) == f"pid:[{namespace}]"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    neighbour = Holder("a run", f"{name}/4026530000", ended.pid, started)
+    assert not process_is_gone(neighbour)
+    assert str(neighbour) == f"Dagster run a run (process {ended.pid} on {name})"
+    assert process_is_gone(replace(neighbour, host=host))
+
+
+@pytest.mark.parametrize(("host", "out_of_sight"), [(this_process()[0], False), ("here/4026530000", True)])
+def test_a_run_that_a_process_elsewhere_executes_itself_is_out_of_sight_until_somebody_says_that_it_is_gone(
+    opened: InProcess, host: str, out_of_sight: bool
+) -> None:
+    _, pid, started = this_process()
+    run = opened.instance.create_run_for_job(
+        opened.defs.resolve_job_def("details_job"),
+        tags={PARTITION: TODAY, PROCESS: f"{host}:{pid}:{started}"},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    between_tries = Holder(run.run_id, host, None, None)
+    assert is_out_of_sight(opened.instance, replace(between_tries, pid=pid, process_started_at=started)) == out_of_sight
+    assert is_out_of_sight(opened.instance, between_tries) == out_of_sight
+    assert TODAY in live_runs(opened.instance, opened.collection.graph)
+
+    end_unwatched(opened.instance, run.run_id)
+    assert live_runs(opened.instance, opened.collection.graph) == {}
+
+
+def test_a_run_that_a_launcher_watches_is_left_to_it(opened: InProcess, dagster_run: dg.DagsterRun) -> None:
+    end_unwatched(opened.instance, dagster_run.run_id)
+    left = opened.instance.get_run_by_id(dagster_run.run_id)
+    assert left is not None
+    assert left.status is dg.DagsterRunStatus.STARTED
+    assert not is_out_of_sight(opened.instance, Holder(dagster_run.run_id, "another host", 1, 0.0))
+
+
 def test_between_two_tries_only_the_end_of_the_dagster_run_ends_the_attempt(
     opened: InProcess, dagster_run: dg.DagsterRun, other_process: subprocess.Popen[bytes]
 ) -> None:
     process = psutil.Process(other_process.pid)
-    host = this_process()[0]
+    host, name = this_process()[0], socket.gethostname()
     attempt = held(opened, Holder(dagster_run.run_id, host, process.pid, process.create_time() - psutil.boot_time()))
     opened.store.await_retry(attempt)
     other_process.kill()
@@ -111,7 +162,7 @@ def test_between_two_tries_only_the_end_of_the_dagster_run_ends_the_attempt(
     opened.instance.report_run_failed(dagster_run)
     release_abandoned(opened.collection, is_over=partial(is_over, opened.instance))
     assert opened.statuses(TODAY)["search_results"] == "failed"
-    assert f"Dagster run {dagster_run.run_id} (about to try again on {host})" in opened.reason("search_results", TODAY)
+    assert f"Dagster run {dagster_run.run_id} (about to try again on {name})" in opened.reason("search_results", TODAY)
 
 
 def test_a_failed_try_lets_go_of_its_process_before_the_next(

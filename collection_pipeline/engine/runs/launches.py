@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Container
 
 import dagster as dg
 
-from collection_pipeline.engine.holders import Holder, process_is_gone, this_process
+from collection_pipeline.engine.holders import Holder, process_is_gone, this_host, this_process
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.graph import Graph
 
@@ -61,10 +60,22 @@ def is_over(instance: dg.DagsterInstance, holder: Holder, live: Container[str] =
 
 
 def is_out_of_sight(instance: dg.DagsterInstance, holder: Holder) -> bool:
-    """Whether nothing can be known about a holder: this instance does not know its Dagster run (it is another one's, or
-    was deleted), and it has no process on this host."""
-    has_process_here = holder.pid is not None and holder.host == socket.gethostname()
-    return not has_process_here and instance.get_run_by_id(holder.dagster_run_id) is None
+    """Whether nothing can be known about a holder: it has no process on this host, and this instance does not know its
+    Dagster run (it is another one's, or was deleted), or nothing but a process elsewhere would report its end."""
+    if holder.pid is not None and holder.host == this_host():
+        return False
+    run = instance.get_run_by_id(holder.dagster_run_id)
+    if run is None:
+        return True
+    executing = _executing(run)
+    return executing is not None and executing.host != this_host()
+
+
+def end_unwatched(instance: dg.DagsterInstance, dagster_run_id: str) -> None:
+    """Report a run as failed to Dagster, if no launcher would: for whoever knows that its process is gone."""
+    run = instance.get_run_by_id(dagster_run_id)
+    if run is not None and not run.is_finished and _executing(run) is not None:
+        _report_gone(instance, run)
 
 
 def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[PlannedRun]]:
@@ -106,13 +117,23 @@ _plans: dict[str, frozenset[str]] = {}
 
 
 def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    executing = _executing(run)
+    if executing is None or not process_is_gone(executing):
+        return False
+    _report_gone(instance, run)
+    return True
+
+
+def _executing(run: dg.DagsterRun) -> Holder | None:
+    """The process that executes the run itself; None where a launcher watches it."""
     tag = run.tags.get(PROCESS)
     if tag is None:
-        return False
+        return None
     host, pid, started = tag.rsplit(":", 2)
-    if not process_is_gone(Holder(run.run_id, host, int(pid), float(started))):
-        return False
+    return Holder(run.run_id, host, int(pid), float(started))
+
+
+def _report_gone(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
     instance.report_run_failed(run, "The process that executed this run is gone.")
     # The daemon would give its places in the pools back; where none runs, the next run would wait for them for ever.
     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-    return True

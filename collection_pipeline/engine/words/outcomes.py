@@ -37,7 +37,8 @@ def only_checks_text(run_id: str, job_id: str) -> str:
 
 def held_text(run_id: str, job_id: str, held: str) -> str:
     """What a person is told when nothing can be known about who holds the job; `held` says who it is."""
-    return f"{held}\nThis Dagster does not know it. If it is gone, type: collect rerun {job_id} {run_id} --take-over"
+    way_out = f"collect rerun {job_id} {run_id} --take-over"
+    return f"{held}\nNothing can be known about it from here. If it is gone, type: {way_out}"
 
 
 def rejection_reason(outcomes: Sequence[CheckOutcome]) -> str:
