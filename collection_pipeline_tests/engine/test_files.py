@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import traceback
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,3 +99,36 @@ def test_a_location_that_is_none_is_named_and_nothing_is_left(tmp_path: Path) ->
         FilesUnavailableError, match=r"cannot be written to .*file/reports: Not a directory.*COLLECTION_"
     ):
         publish_files(UPath(tmp_path / "file" / "reports"), "2026-11-29", "daily_report", 1, FILES)
+
+
+class NoCredentialsError(Exception):
+    """As a bucket's library has it, which knows nothing of Python's own OSError."""
+
+
+@pytest.mark.parametrize("broken", [NoCredentialsError, PermissionError])
+@pytest.mark.parametrize("raising", ["_open", "exists"])
+def test_a_bucket_that_does_not_answer_is_named_by_the_kind_of_its_error_alone(
+    monkeypatch: pytest.MonkeyPatch, broken: type[Exception], raising: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise broken("https://bucket.example/?X-Amz-Signature=secret")
+
+    bucket = UPath(f"memory://{uuid.uuid4().hex}")
+    monkeypatch.setattr(type(bucket.fs), raising, refuse)
+    with pytest.raises(FilesUnavailableError, match=f"cannot be written to memory://.*: {broken.__name__}\\.") as told:
+        publish_files(bucket, "2026-11-29", "daily_report", 1, FILES)
+
+    assert told.value.retryable
+    assert "secret" not in "".join(traceback.format_exception(told.value))
+
+
+def test_on_a_disk_what_is_no_fault_of_the_location_is_not_called_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise TypeError("a mistake of ours")
+
+    monkeypatch.setattr(os, "fsync", mistaken)
+    with pytest.raises(TypeError, match="a mistake of ours"):
+        publish_files(UPath(tmp_path), "2026-11-29", "daily_report", 1, FILES)
+    assert names(UPath(tmp_path / "2026-11-29" / "daily_report")) == set()

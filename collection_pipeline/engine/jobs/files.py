@@ -22,7 +22,7 @@ _ON_A_DISK = ("", "file", "local")
 
 
 class FilesUnavailableError(Exception):
-    """The report location cannot be written."""
+    """The report location cannot be written, or not be reached."""
 
     retryable = True
 
@@ -58,11 +58,13 @@ def publish_files(
         except BaseException:
             remove_folder(written)
             raise
-    except OSError as error:
-        raise FilesUnavailableError(
-            f"The report files of {run_id} version {version} cannot be written to {root}: {error.strerror or error}."
-            " Make the location (COLLECTION_REPORTS) writable."
-        ) from error
+    except Exception as error:
+        if not on_a_disk:
+            # Whatever a bucket's library raises, and without it: its words may hold signed addresses.
+            raise _unavailable(root, run_id, version, type(error).__name__) from None
+        if isinstance(error, OSError):
+            raise _unavailable(root, run_id, version, error.strerror or str(error)) from error
+        raise
     return [
         {
             "name": name,
@@ -72,6 +74,13 @@ def publish_files(
         }
         for name, content in files.items()
     ]
+
+
+def _unavailable(root: UPath, run_id: str, version: int, problem: str) -> FilesUnavailableError:
+    return FilesUnavailableError(
+        f"The report files of {run_id} version {version} cannot be written to {root}: {problem}."
+        " Make the location (COLLECTION_REPORTS) writable."
+    )
 
 
 def _sync(path: UPath) -> None:
