@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,8 +15,16 @@ import sqlalchemy as sa
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.store import Store, UnknownRunError
-from collection_pipeline_tests.store.world import GRAPH, SHELF_LIFE, World, moment_of
+from collection_pipeline.engine.store import Attempt, Manifest, Published, Shown, Store, UnknownRunError
+from collection_pipeline_tests.store.world import (
+    GRAPH,
+    SHELF_LIFE,
+    World,
+    dataset_of,
+    moment_of,
+    passes,
+    places,
+)
 
 RUN = "2026-11-29"
 
@@ -123,6 +132,37 @@ class TestSkips:
         assert world.plan(RUN).requests == ("news",)
 
 
+def lacking(world: World, run_id: str, late: str) -> Attempt:
+    """A run that is over but for details to fall back on, and the attempt of an earlier one that is making them."""
+    world.open(late, run_id)
+    world.done(late, "search")
+    world.done(run_id, "search")
+    attempt = world.claim(late, "details")
+    world.fail(run_id, "details")
+    world.done(run_id, "archive")
+    return attempt
+
+
+def publish(world: World, attempt: Attempt, now: Callable[[], datetime]) -> None:
+    world.store.publish(
+        attempt,
+        dataset_of(attempt.job_id),
+        [places("late")],
+        lambda _: passes(),
+        manifest=lambda _: Manifest(),
+        now=now,
+    )
+
+
+def until_it_waits(store: Store, other: Future[Any]) -> None:
+    """Return when the other thread waits for a lock of this one, or failed to."""
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'")
+    while not other.done():
+        with store.database.read() as connection:
+            if connection.execute(waiting).scalar():
+                return
+
+
 class TestFallbacks:
     def test_the_newest_of_an_earlier_run(self, world: World) -> None:
         world.open("2026-11-27", "2026-11-28", RUN, "2026-11-30")
@@ -166,6 +206,53 @@ class TestFallbacks:
         assert [run.run_id for run in world.store.open_runs()] == [late, RUN]
         assert world.plan(RUN).requests == ("report",)
         assert moment_of(far) - moment_of(late) > SHELF_LIFE
+
+    def test_nor_does_a_run_settle_on_a_look_that_missed_it(self, world: World) -> None:
+        """Published after the look and before it is shown, when the run was not yet among those that lack it."""
+        late = "2026-11-28"
+        attempt = lacking(world, RUN, late)
+        state, decided = world.state(RUN), world.plan(RUN)
+        assert decided.settled
+        world.publish(attempt)
+        assert not world.store.show_statuses(state, decided, world.now, {}).applied
+        assert [run.run_id for run in world.store.open_runs()] == [late, RUN]
+        assert world.tick(RUN).requests == ("report",)
+
+    def test_a_run_that_settles_waits_for_one_that_is_being_published(self, postgres_url: str) -> None:
+        """The publication has looked already for runs that lack it, and found this one not among them."""
+        late = "2026-11-28"
+        with Store.open(postgres_url) as store, ThreadPoolExecutor(1) as other:
+            world = World(store)
+            attempt = lacking(world, RUN, late)
+            state, decided = world.state(RUN), world.plan(RUN)
+            settling: list[Future[Shown]] = []
+
+            def now() -> datetime:
+                settling.append(other.submit(store.show_statuses, state, decided, world.now, {}))
+                until_it_waits(store, settling[0])
+                return world.now
+
+            publish(world, attempt, now)
+            assert not settling[0].result().applied
+            assert world.tick(RUN).requests == ("report",)
+
+    def test_one_that_is_published_waits_for_a_run_that_is_settling(self, postgres_url: str) -> None:
+        late = "2026-11-28"
+        with Store.open(postgres_url) as store, ThreadPoolExecutor(1) as other:
+            world = World(store)
+            attempt = lacking(world, RUN, late)
+            state, decided = world.state(RUN), world.plan(RUN)
+            publishing: list[Future[Published]] = []
+
+            def noting(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+                if statement.startswith("INSERT INTO unmet_fallbacks"):
+                    publishing.append(other.submit(world.publish, attempt))
+                    until_it_waits(store, publishing[0])
+
+            sa.event.listen(store.database.engine, "before_cursor_execute", noting)
+            assert store.show_statuses(state, decided, world.now, {}).applied
+            publishing[0].result()
+            assert [run.run_id for run in store.open_runs()] == [late, RUN]
 
     def test_it_leaves_settled_runs_alone_that_lack_nothing(self, world: World) -> None:
         world.open("2026-11-28", RUN)

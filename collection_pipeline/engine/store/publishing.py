@@ -108,7 +108,8 @@ class Publishing(StorePart):
                 staged.content_hash,
                 attempt.degraded,
             )
-            # From here on only short statements: a retraction waits for them, or they for it.
+            # From here on only short statements: a retraction waits for them, or they for it; and so does a run that
+            # settles without a fallback.
             advisory_lock(connection, RETRACTION, shared=True)
             input_ids = _input_ids(connection, attempt)
             reopened = _lock_runs(connection, attempt, artifact, usable=usable)

@@ -13,6 +13,7 @@ from collection_pipeline.engine.planning import state as planner_state
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.planning.planner import Plan
 from collection_pipeline.engine.planning.state import Artifact, JobState
+from collection_pipeline.engine.store.database import RETRACTION, advisory_lock
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import (
     ARTIFACT_COLUMNS,
@@ -59,12 +60,19 @@ class States(StorePart):
     def show_statuses(self, state: RunState, plan: Plan, now: datetime, reasons: Mapping[str, str]) -> Shown:
         """Write what `plan`, made on `state`, says into the state table, and settle the run if nothing is left to do.
 
-        `reasons` has the words for the jobs it skips. If the run changed since `state` was read nothing is written: the
-        next plan will see the change.
+        `reasons` has the words for the jobs it skips. If the run changed since `state` was read, or is to be settled
+        although another one offers it a new fallback, nothing is written: the next plan will see the change.
         """
+        unmet = _unmet_fallbacks(state, plan) if plan.settled else []
         with self.database.write() as connection:
+            if unmet:
+                # A publication either finds this run among those that lack a fallback, or is found here: not neither.
+                advisory_lock(connection, RETRACTION)
             run = lock_run(connection, state.run_id)
             if run.revision != state.revision:
+                return Shown(applied=False)
+            known = {upstream: each for upstream, each in state.fallbacks.items() if upstream in unmet}
+            if _fallbacks(connection, unmet, state.moment, state.suffix) != known:
                 return Shown(applied=False)
             skipped = _show(connection, state.run_id, plan, now, reasons)
             settled = plan.settled and not skipped
@@ -75,7 +83,7 @@ class States(StorePart):
                     .values(settled_at=now if settled else None, revision=runs.c.revision + int(bool(skipped)))
                 )
             if settled and run.settled_at is None:
-                _note_unmet(connection, state, plan)
+                _note_unmet(connection, state, unmet)
             return Shown(True, skipped)
 
 
@@ -167,9 +175,8 @@ def _show(
     return tuple(skipped)
 
 
-def _note_unmet(connection: sa.Connection, state: RunState, plan: Plan) -> None:
-    """Note which fallbacks could still bring about an artifact, so that publishing one opens the run again."""
-    connection.execute(unmet_fallbacks.delete().where(unmet_fallbacks.c.run_id == state.run_id))
+def _unmet_fallbacks(state: RunState, plan: Plan) -> list[str]:
+    """The upstreams whose fallbacks could still bring about an artifact that the run lacks."""
     upstreams = {
         edge.edge.upstream
         for decision in plan.decisions.values()
@@ -177,6 +184,12 @@ def _note_unmet(connection: sa.Connection, state: RunState, plan: Plan) -> None:
         for edge in decision.edges
         if edge.edge.upstream in state.oldest_fallbacks and edge.edge.policy == "degrade"
     }
+    return sorted(upstreams)
+
+
+def _note_unmet(connection: sa.Connection, state: RunState, unmet: Collection[str]) -> None:
+    """Note which fallbacks the run lacks, so that publishing one opens it again."""
+    connection.execute(unmet_fallbacks.delete().where(unmet_fallbacks.c.run_id == state.run_id))
     rows = [
         {
             "run_id": state.run_id,
@@ -185,7 +198,7 @@ def _note_unmet(connection: sa.Connection, state: RunState, plan: Plan) -> None:
             "moment": state.moment,
             "suffix": state.suffix,
         }
-        for upstream in sorted(upstreams)
+        for upstream in unmet
     ]
     if rows:
         connection.execute(unmet_fallbacks.insert(), rows)
