@@ -3,7 +3,8 @@
 The order inside it: rows; audit on the staged rows; files of the version, if it has any; then the locks (runs in their
 order, then the job), the manifest, the job's row. The locks come last, so that on PostgreSQL nobody waits while rows
 are written. SQLite has one writer at a time: there everybody else who writes waits from the first frame on, while the
-further ones are made, until the end. Work that takes long between many frames belongs on PostgreSQL.
+further ones are made and the files are written, until the end. Work that takes long between many frames, and files that
+go to a slow bucket, belong on PostgreSQL.
 """
 
 from __future__ import annotations
