@@ -33,9 +33,9 @@ class Instant(TypeDecorator[datetime]):
         if value.tzinfo is None:
             raise ValueError(f"{value!r} has no time zone; instants are aware.")
         value = value.astimezone(UTC)
-        # strftime does not pad years below 1000; isoformat does.
         if dialect.name == "postgresql":
             return value
+        # strftime does not pad years below 1000; isoformat does.
         return value.isoformat(" ", "microseconds").replace("+00:00", "Z")
 
     def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:

@@ -160,7 +160,6 @@ def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[Inp
 
 
 def _artifact_view(row: sa.Row[Any], inputs: tuple[InputView, ...]) -> ArtifactView:
-
     return ArtifactView(
         artifact_of(row),
         row.usable,
