@@ -20,9 +20,9 @@ from collection_pipeline.cli.pools import waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
 from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, RUN_ID, is_over, live_runs, process_tag
-from collection_pipeline.engine.runs.progress import advance
+from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT
+from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
@@ -35,10 +35,6 @@ LOOK_EVERY_S = 0.5
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """Dagster's events go to its event log, and so to the UI; the console is ours."""
-
-
-_INTERRUPTS = {KeyboardInterrupt.__name__, dg.DagsterExecutionInterruptedError.__name__}
-"""Kinds of failure of a job that was stopped by a signal."""
 
 
 @dataclass
@@ -56,7 +52,9 @@ class Session:
         self.collection.store.adopt_graph(self.run_id, self.collection.graph)
         release_abandoned(self.collection, self.run_id, partial(is_over, self.instance))
         live = live_runs(self.instance, self.collection.graph)
-        return advance(self.collection, self.instance, self.run_id, live.get(self.run_id, ()))
+        explanation = advance(self.collection, self.instance, self.run_id, live.get(self.run_id, ()))
+        announce(self.collection)
+        return explanation
 
     def execute(self, jobs: Sequence[str], tags: Mapping[str, str]) -> str | None:
         """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first."""
@@ -84,7 +82,7 @@ class Session:
         if run is not None and run.status is dg.DagsterRunStatus.CANCELED:
             return True
         return any(
-            job.dagster_run_id == dagster_run_id and job.error_kind in _INTERRUPTS
+            job.dagster_run_id == dagster_run_id and job.error_kind == INTERRUPTED
             for job in self.collection.store.run_view(self.run_id).jobs
         )
 
@@ -97,6 +95,13 @@ class Session:
             if decision.status == "failed"
         ]
         return "\n".join([*lines, PAID_FOR_KEPT])
+
+    def resume(self) -> None:
+        """Go on with jobs that were interrupted, or whose process ended: who types the command again means that."""
+        explanation = self.advance()
+        stopped = [job_id for job_id in explanation.plan.decisions if explanation.is_stopped(job_id)]
+        if stopped:
+            self.execute(stopped, {})
 
     def settle(self, requested_by: str) -> str | None:
         """Execute what is due until the run is settled; waits for jobs that others work on.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 
 from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.planning.flight import PlannedRun
-from collection_pipeline.engine.runs import sensing
+from collection_pipeline.engine.runs import progress, sensing
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
 from collection_pipeline.engine.runs.propagation import START_GRACE, Tick, propagate
+from collection_pipeline.engine.store import Store, StoreUnavailableError, Transition
 from collection_pipeline_tests.dagster.in_process import RUN_KEY, InProcess, jobs_of
+from collection_pipeline_tests.dagster.small_collection import assets, definitions
 
 TODAY = "2026-03-03"
 
@@ -211,3 +215,40 @@ def test_a_tick_that_watches_sees_what_fails_meanwhile(world: InProcess, monkeyp
         assert [jobs_of(request) for request in world.evaluate()] == [("daily_report",)]
     assert len(looks) > 3
     assert not any(each.requests for each in looks[:-1])
+
+
+class TestAlertsOfATick:
+    """Ten messages are overdue, and each waits eight seconds for a channel that does not answer."""
+
+    @pytest.fixture
+    def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        clock = [0.0]
+        monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+        return clock
+
+    @pytest.fixture
+    def overdue(self, opened: InProcess, clock: list[float]) -> InProcess:
+        opened.at(f"{TODAY}T06:00")
+        bad = {f"failed:job_{number}": "" for number in range(10)}
+        opened.store.episode_transitions(TODAY, bad, [], opened.script.now() - timedelta(hours=1))
+
+        def swallow(_store: Store, transitions: Sequence[Transition]) -> None:
+            clock[0] += 8.0 * len(transitions)
+
+        defs = definitions(assets(opened.script), opened.script, send=swallow)
+        return replace(opened, defs=defs)
+
+    def test_a_channel_that_does_not_answer_holds_no_tick_up_for_long(
+        self, overdue: InProcess, clock: list[float]
+    ) -> None:
+        assert [jobs_of(request) for request in overdue.evaluate()] == [CHAIN]
+        assert clock[0] == 16.0
+
+    def test_requests_are_made_whatever_becomes_of_the_messages(
+        self, overdue: InProcess, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def gone(*_: Any) -> None:
+            raise StoreUnavailableError("the server restarts")
+
+        monkeypatch.setattr(overdue.store, "take_overdue", gone)
+        assert [jobs_of(request) for request in overdue.evaluate()] == [CHAIN]

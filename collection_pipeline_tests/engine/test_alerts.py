@@ -13,7 +13,7 @@ from apprise.decorators import notify
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.runs import alerts
-from collection_pipeline.engine.store import Store, Transition
+from collection_pipeline.engine.store import Store, StoreUnavailableError, Transition
 
 NOW = datetime(2026, 11, 29, 6, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -109,3 +109,18 @@ def test_what_was_refused_gets_out_at_a_later_look(store: Store) -> None:
     alerts.send(store, store.take_overdue(LATER), ["takes://"])
     assert taken == [("Alert: failed:details", "details failed")]
     assert problems(store) == []
+
+
+@pytest.mark.parametrize("url", ["takes://", "refuses://"])
+def test_what_cannot_be_recorded_raises_nothing_and_is_sent_once_more(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any) -> None:
+        raise StoreUnavailableError("the server restarts")
+
+    both = store.episode_transitions("2026-11-29", {"failed:details": "failed", "late:search": "late"}, [], NOW)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(store, "mark_delivered", gone)
+        meanwhile.setattr(store, "mark_undelivered", gone)
+        alerts.send(store, both, [url])
+    assert [each.key for each in store.take_overdue(LATER)] == ["failed:details", "late:search"]

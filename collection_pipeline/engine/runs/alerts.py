@@ -12,24 +12,31 @@ log = logging.getLogger("collection_pipeline.alerts")
 
 
 def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -> None:
-    """Announce episodes that opened or healed, one message each, and record what became of it. Never raises."""
+    """Announce episodes that opened or healed, one message each, and record what became of it. Never raises.
+
+    What cannot be recorded is sent once more by whoever takes the overdue ones: better twice than never.
+    """
     for transition in transitions:
         text = "\n".join(map(visible, transition.text.splitlines()))
         log.warning("%s", text)
         # Without channels the log is where alerts go.
         problem = _deliver(visible(transition.title), text, urls) if urls else None
-        if problem is None:
-            store.mark_delivered(transition)
-        else:
+        if problem is not None:
             log.error("The alert %s was not delivered: %s Check ALERT_URLS.", transition.key, problem)
-            store.mark_undelivered(transition, problem)
+        try:
+            if problem is None:
+                store.mark_delivered(transition)
+            else:
+                store.mark_undelivered(transition, problem)
+        except Exception as error:  # noqa: BLE001 - the job must not notice
+            log.error("What became of the alert %s could not be recorded: %s", transition.key, error)
 
 
 def _deliver(title: str, text: str, urls: Sequence[str]) -> str | None:
     """None when every channel took the message, else what went wrong, in words that show no address."""
-    import apprise  # only for those who have a channel
-
     try:
+        import apprise  # only for those who have a channel
+
         channels = apprise.Apprise()
         unusable = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
         # Plain text, so that a channel's own markup stays inert in whatever a source said.

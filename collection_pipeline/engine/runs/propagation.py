@@ -14,9 +14,9 @@ from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.lateness import late_jobs
 from collection_pipeline.engine.planning.planner import Plan
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, is_over, live_runs
-from collection_pipeline.engine.runs.progress import advance, announce_again
+from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.store import OpenRun
+from collection_pipeline.engine.store import OpenRun, Transition
 from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.words.outcomes import never_started_reason
 from collection_pipeline.engine.words.summary import tick_text
@@ -63,7 +63,16 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
     `seen` are the last looks of this tick, by run_id; a run that has not changed since is not decided again. What other
     runs offer it as a fallback meanwhile is seen by the next tick.
     """
-    announce_again(collection)  # also when no run is open: the last message may be about the last run
+    alerts: list[Transition] = []
+    tick = _look(instance, collection, seen, alerts)
+    # After all is decided, since a channel may not answer; also when no run is open: one may be about the last run.
+    announce(collection, alerts)
+    return tick
+
+
+def _look(
+    instance: dg.DagsterInstance, collection: Collection, seen: dict[str, Look], alerts: list[Transition]
+) -> Tick:
     open_runs = collection.store.open_runs()
     live = live_runs(instance, collection.graph)
     if not open_runs:
@@ -82,7 +91,7 @@ def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[s
             continue
         if run.graph_hash != today:
             collection.store.adopt_graph(run.run_id, collection.graph)
-        explanation = advance(collection, instance, run.run_id, planned)
+        explanation = advance(collection, instance, run.run_id, planned, alerts.extend)
         is_about_to_start = _is_within(START_GRACE, run.opened_at, collection.now()) and _is_untouched(explanation.plan)
         request = None if is_about_to_start else _request(instance, collection, run.run_id, explanation.plan)
         if request is not None:
