@@ -14,9 +14,10 @@ from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.runs import progress, sensing
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
-from collection_pipeline.engine.runs.propagation import START_GRACE, Tick, propagate
+from collection_pipeline.engine.runs.propagation import START_GRACE, Tick, propagate, run_key
 from collection_pipeline.engine.store import Store, StoreUnavailableError, Transition
 from collection_pipeline_tests.dagster.in_process import RUN_KEY, InProcess, jobs_of
+from collection_pipeline_tests.dagster.servers import has_run
 from collection_pipeline_tests.dagster.small_collection import assets, definitions
 
 TODAY = "2026-03-03"
@@ -124,6 +125,20 @@ def test_a_run_that_was_cancelled_before_it_started_is_not_tried_again(opened: I
     assert "was cancelled before it started the job" in opened.reason("search_results", TODAY)
 
 
+def test_a_run_that_was_pruned_and_is_collected_again_has_nothing_to_do_with_its_namesake(opened: InProcess) -> None:
+    opened.instance.report_run_canceled(taken(opened))
+    for _ in ("given up", "settled"):
+        assert opened.evaluate() == []
+    pass_time(opened, timedelta(days=300))
+    for removal in opened.store.prune(keep_days=1, keep_runs=0, now=opened.script.now()):
+        opened.store.confirm_removal(removal.run_id)
+    assert not has_run(opened.store, TODAY)
+
+    opened.open(TODAY)
+    assert opened.tick() == [(TODAY, CHAIN)]
+    assert opened.statuses(TODAY) == dict.fromkeys(CHAIN, "done")
+
+
 def test_a_job_that_was_given_up_starts_again_when_its_inputs_change(opened: InProcess) -> None:
     opened.launch(TODAY, "search_results")
     opened.instance.report_run_canceled(taken(opened))
@@ -137,10 +152,11 @@ def test_a_job_that_was_given_up_starts_again_when_its_inputs_change(opened: InP
 
 
 def test_a_run_that_met_a_shut_gate_is_no_failure(opened: InProcess) -> None:
+    (run,) = opened.store.open_runs()
     opened.tell("search_results", TODAY, then="fail")
     opened.launch(TODAY, "search_results")
     for number in range(4):
-        tags = {REQUESTED_BY: "propagation_sensor", RUN_KEY: f"{TODAY}/detail_pages/0.{number}"}
+        tags = {REQUESTED_BY: "propagation_sensor", RUN_KEY: run_key(run, "detail_pages", 0, number)}
         assert opened.launch(TODAY, "detail_pages", tags=tags).success
     opened.tell("search_results", TODAY)
     opened.launch(TODAY, "search_results")

@@ -93,7 +93,7 @@ def _look(
             collection.store.adopt_graph(run.run_id, collection.graph)
         explanation = advance(collection, instance, run.run_id, planned, alerts.extend)
         is_about_to_start = _is_within(START_GRACE, run.opened_at, collection.now()) and _is_untouched(explanation.plan)
-        request = None if is_about_to_start else _request(instance, collection, run.run_id, explanation.plan)
+        request = None if is_about_to_start else _request(instance, collection, run, explanation.plan)
         if request is not None:
             requests.append(request)
         # What waits for its next try, or for whoever opened the run, becomes due by the clock alone.
@@ -114,17 +114,16 @@ def _is_untouched(plan: Plan) -> bool:
     return all(each.state.status == "pending" and not each.state.in_flight for each in plan.decisions.values())
 
 
-def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, plan: Plan) -> dg.RunRequest | None:
+def _request(instance: dg.DagsterInstance, collection: Collection, run: OpenRun, plan: Plan) -> dg.RunRequest | None:
     """One Dagster run for all that is due in a run, under a key that names the attempt: asking twice starts it once."""
     jobs = plan.requests
     if not jobs:
         return None
-    lead = jobs[0]
+    run_id, lead = run.run_id, jobs[0]
     counts = collection.store.start_counts(run_id, lead)
     failures = counts.start_failures
-    earlier = instance.get_run_records(
-        dg.RunsFilter(tags={"dagster/run_key": _key(run_id, lead, counts.attempts, failures)}), limit=1
-    )
+    asked = {REQUESTED_BY: SENSOR, "dagster/run_key": run_key(run, lead, counts.attempts, failures)}
+    earlier = instance.get_run_records(dg.RunsFilter(tags=asked), limit=1)
     if earlier and earlier[0].dagster_run.is_finished:
         ended = datetime.fromtimestamp(earlier[0].end_time or 0.0, UTC)
         status = earlier[0].dagster_run.status
@@ -141,12 +140,14 @@ def _request(instance: dg.DagsterInstance, collection: Collection, run_id: str, 
     # Dagster may never have heard of a run that the store knows, and one unknown key loses all requests of a tick.
     instance.add_dynamic_partitions(RUN_ID, [run_id])
     return dg.RunRequest(
-        run_key=_key(run_id, lead, counts.attempts, failures),
+        run_key=run_key(run, lead, counts.attempts, failures),
         partition_key=run_id,
         asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
         tags={REQUESTED_BY: SENSOR},
     )
 
 
-def _key(run_id: str, job_id: str, attempts: int, start_failures: int) -> str:
-    return f"{run_id}/{job_id}/{attempts}.{start_failures}"
+def run_key(run: OpenRun, job_id: str, attempts: int, start_failures: int) -> str:
+    """What Dagster knows a request by, and runs once. The run's opening is part of it: Dagster may well remember
+    another run of this name, one that was pruned since or one of another database."""
+    return f"{run.run_id}/{run.opened_at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}/{job_id}/{attempts}.{start_failures}"
