@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from collection_pipeline.cli import opening
-from collection_pipeline.cli.group import FAILED
+from collection_pipeline.cli.group import FAILED, Failure
 from collection_pipeline.cli.opening import RUN_ID
 from collection_pipeline.cli.state_table import StateTable, look
 from collection_pipeline.cli.terminal import note
@@ -42,12 +43,28 @@ def run(ctx: click.Context, *, run_id: RunId | None, only: str | None, as_json: 
         settled.print(as_json=as_json)
         _how_to_collect_again(kept, run_id)
         ctx.exit(settled.exit_code)
+    if only is not None:
+        _refuse_too_early(kept, run_id, only)
     from collection_pipeline.cli.session import session
 
     with session(settings, kept.store, run_id) as work:
         code, table = _settle(work) if only is None else _only(work, only)
     table.print(as_json=as_json)
     ctx.exit(code)
+
+
+def _refuse_too_early(kept: Collection, run_id: RunId, job_id: str) -> None:
+    """Refuse a job that has to wait in a run that nobody has opened: once open, the sensor would collect all of it."""
+    from collection_pipeline.definitions import GRAPH
+    from collection_pipeline.engine.runs.standing import account_of_new
+    from collection_pipeline.engine.store import UnknownRunError
+
+    try:
+        kept.store.graph_of(run_id.text)
+    except UnknownRunError:
+        explanation = account_of_new(replace(kept, graph=GRAPH), run_id)
+        if explanation.plan.decisions[job_id].readiness != "run":
+            raise Failure(f"{explanation.refusal(job_id)}. The run was not opened.") from None
 
 
 def _how_to_collect_again(kept: Collection, run_id: RunId) -> None:
@@ -65,10 +82,11 @@ def _settled(kept: Collection, run_id: str) -> StateTable | None:
         found = look(opening.of_run(kept, run_id), run_id)
     except UnknownRunError:
         return None
-    return found if found.found.is_shown and found.settled else None
+    return found if found.found.is_shown and found.settled and not found.has_stopped else None
 
 
 def _settle(work: Session) -> tuple[int, StateTable]:
+    work.resume()
     given_up = work.settle("collect run")
     found = look(work.collection, work.run_id)
     if given_up is None:

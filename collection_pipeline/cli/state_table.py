@@ -49,6 +49,11 @@ class StateTable:
         """Whether nothing is in flight and nothing will start by itself, as far as the store knows."""
         return self.found.explanation.plan.settled
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether a job was interrupted, or its process ended: `collect run` goes on with it."""
+        return any(self.found.explanation.is_stopped(job_id) for job_id in self._plan)
+
     def to_json(self) -> dict[str, Any]:
         """The one object that `--json` prints."""
         spent = self.found.view.credits
@@ -95,13 +100,13 @@ class StateTable:
         commands = dict.fromkeys(filter(None, map(self.found.explanation.next_command, self._plan)))
         return lines + [f"Type: {command}" for command in commands]
 
-    def renderable(self) -> RenderableType:
-        """All of it for a terminal, in lines that fit it."""
+    def renderable(self, width: int) -> RenderableType:
+        """All of it for a terminal, in lines that fit its `width`."""
         from rich.console import Group
         from rich.text import Text
 
         head = Text(inert(self.headline()), "bold")
-        return Group(head, table(HEAD, self.rows()), *(Text(inert(line)) for line in self.footer()))
+        return Group(head, table(HEAD, self.rows(), width), *(Text(inert(line)) for line in self.footer()))
 
     def text(self) -> str:
         """All of it for a pipe or a file."""
@@ -114,7 +119,7 @@ class StateTable:
         elif is_terminal():
             screen = console()
             screen.print(inert(self.headline()), style="bold")
-            screen.print(table(HEAD, self.rows()))
+            screen.print(table(HEAD, self.rows(), screen.width))
             for line in self.footer():
                 screen.print(inert(line), soft_wrap=True)  # commands and paths stay in one piece
         else:

@@ -52,7 +52,7 @@ def _watch(collection: Collection, run_id: str, *, as_json: bool) -> StateTable:
         with Live(console=console(), auto_refresh=False, transient=True) as live:
             found = look(opening.of_run(collection, run_id), run_id)
             while not found.settled:
-                live.update(found.renderable(), refresh=True)
+                live.update(found.renderable(live.console.width), refresh=True)
                 time.sleep(LOOK_EVERY_S)
                 found = look(opening.of_run(collection, run_id), run_id)
         found.print(as_json=False)

@@ -59,11 +59,25 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> RenderableType:
-    """Rows as a rich table; cells are made inert."""
+NARROWEST = 40
+"""Characters that the last column of a table needs beside the others; in less, it stands on lines of its own."""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> RenderableType:
+    """Rows as a rich table in `width` characters; cells are made inert."""
+    from rich.console import Group
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
+    rows = list(rows)
+    beside = columns(head[:-1], [row[:-1] for row in rows])
+    if width - max(map(len, beside)) < NARROWEST:
+        lines: list[RenderableType] = [Text(beside[0], "bold")]
+        for line, row in zip(beside[1:], rows, strict=True):
+            style = next((STYLES[word] for cell in row if (word := cell.partition(",")[0]) in STYLES), "")
+            lines += [Text(line, style), Padding(Text(visible(row[-1])), (0, 0, 0, 2))]
+        return Group(*lines)
     made = Table(box=None, pad_edge=False, header_style="bold")
     for position, name in enumerate(head):
         made.add_column(name, no_wrap=position < len(head) - 1, overflow="fold")

@@ -130,6 +130,25 @@ def test_whoever_waits_for_a_place_in_a_pool_is_told_who_has_it(
     assert lines == ["search_results waits for a place in the pool serpbase, which Dagster run 11111111 has."]
 
 
+def test_a_look_at_the_pools_that_fails_costs_nothing_but_the_message(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pytest fails a test in which a thread ends with an exception that nobody caught."""
+    looked = threading.Semaphore(0)
+
+    def gone(*_: object) -> None:
+        looked.release()
+        raise AttributeError("get_concurrency_keys")
+
+    monkeypatch.setattr(pools, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(instance.event_log_storage, "get_concurrency_keys", gone)
+    lines: list[str] = []
+    with pools.waits_told(instance, "mine", lines.append):
+        assert looked.acquire(timeout=30)
+        assert looked.acquire(timeout=30), "it looks again"
+    assert lines == []
+
+
 def test_a_killed_run_gives_its_places_back_when_the_next_command_looks(instance: dg.DagsterInstance) -> None:
     @dg.job
     def collection_job() -> None:

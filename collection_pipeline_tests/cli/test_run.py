@@ -196,8 +196,8 @@ def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_f
     early = desk.collect("run", "2026-11-29", "--only", "detail_pages", "--json")
     assert early.code == 1
     assert "detail_pages of 2026-11-29 has to wait: search_results has not run yet" in early.err
-    assert "type: collect run 2026-11-29 --only search_results" in early.err
-    assert {job["status"] for job in early.json["jobs"]} == {"pending"}
+    assert "type: collect run 2026-11-29 --only search_results. The run was not opened." in early.err
+    assert "There is no run yet." in desk.collect("status").err
 
     assert desk.collect("run", "2026-11-29", "--only", "search_results").code == 0
     again = desk.collect("run", "2026-11-29", "--only", "search_results", "--json")
@@ -207,7 +207,7 @@ def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_f
     assert [job["status"] for job in again.json["jobs"]] == ["done", "pending", "pending", "pending"]
 
 
-def test_ctrl_c_ends_the_job_and_says_what_is_kept(desk: Desk) -> None:
+def test_ctrl_c_ends_the_job_says_what_is_kept_and_the_same_command_goes_on(desk: Desk) -> None:
     slow = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=slow@seconds=600"}
     terminal, its_end = pty.openpty()
     shown = ""
@@ -226,7 +226,12 @@ def test_ctrl_c_ends_the_job_and_says_what_is_kept(desk: Desk) -> None:
     assert "Traceback" not in shown
     jobs = {job["job_id"]: job for job in desk.collect("status", "--json").json["jobs"]}
     assert (jobs["search_results"]["status"], jobs["detail_pages"]["status"]) == ("done", "failed")
-    assert "interrupted" in jobs["detail_pages"]["reason"]
+    assert "(interrupted)" in jobs["detail_pages"]["reason"]
+    assert jobs["detail_pages"]["next_command"] == "collect run 2026-11-29"
+
+    resumed = desk.collect("run", "2026-11-29", "--json")
+    assert resumed.code == 0, resumed.err
+    assert {job["status"] for job in resumed.json["jobs"]} == {"done"}
 
 
 def _read(terminal: int) -> bytes:

@@ -25,11 +25,21 @@ def test_columns_line_up_also_with_wide_characters_and_carry_no_trailing_space()
 
 def test_a_table_takes_markup_literally() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
-    console.print(table(("job", "status"), [("[red]x[/red]", "done"), (":bomb:", "\x1b[31mfailed")]))
+    console.print(table(("job", "status"), [("[red]x[/red]", "done"), (":bomb:", "\x1b[31mfailed")], console.width))
     shown = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     assert "[red]x[/red]" in shown
     assert ":bomb:" in shown
     assert "\x1b[31m" not in shown
+
+
+def test_on_a_narrow_terminal_the_reason_stands_below_its_row() -> None:
+    console = Console(file=io.StringIO(), width=50)
+    reason = "failed: " + "a long story " * 5
+    console.print(table(("job", "status", "reason"), [("details", "failed", reason), ("report", "done", "")], 50))
+    shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]  # a StringIO
+    assert [line.strip() for line in shown[:2]] == ["job      status", "details  failed"]
+    assert all(line.startswith("  ") for line in shown[2:4])
+    assert " ".join(map(str.strip, shown[2:4])) == reason.strip()
 
 
 def test_bars_follow_the_calls_of_a_job_and_go_with_it() -> None:

@@ -259,8 +259,7 @@ def test_an_alert_about_a_skipped_job_leaves_the_reason_to_that_of_its_cause() -
     texts = {cause.kind: cause_text(words, cause) for cause in root_causes(words.plan, {})}
     assert "detail_pages of 2026-11-29 failed at 06:12 (out of credits)." in texts["failed"]
     assert texts["skipped"] == (
-        "news_mentions of 2026-11-29 skipped: detail_pages failed at 06:12. daily_report runs without news_mentions."
-        " Type: collect rerun detail_pages 2026-11-29"
+        "news_mentions of 2026-11-29 skipped: detail_pages failed at 06:12. Type: collect rerun detail_pages 2026-11-29"
     )
 
 

@@ -77,14 +77,15 @@ class Evidence:
     """What checks judge by: the staged rows, and what the attempt knows beside them.
 
     `usual_rows` are the row counts of the last usable artifacts of earlier runs, newest first; `schema_errors` messages
-    about rows that break the data set's description; `degraded` and `omitted` one line per input that is older than the
-    run or left out.
+    about rows that break the data set's description; `dropped` how many rows the source's answers did not make, by
+    reason; `degraded` and `omitted` one line per input that is older than the run or left out.
     """
 
     staged: StagedRows
     calls: CallCounts = CallCounts()
     usual_rows: Sequence[int] = ()
     schema_errors: Sequence[str] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
     degraded: Sequence[str] = ()
     omitted: Sequence[str] = ()
 

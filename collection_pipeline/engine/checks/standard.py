@@ -149,6 +149,8 @@ class Volume:
         said = f"{rows} rows, at least {max(floor for floor, _ in floors):g} expected"
         if usual:
             said += f" (usual: {usual:g})"
+        if evidence.dropped:
+            said += f"; dropped: {', '.join(f'{count} {reason}' for reason, count in evidence.dropped.items())}"
         severity: Severity = "hard" if "hard" in broken or (not broken and self.blocking) else "soft"
         return CheckOutcome(self.name, not broken, severity, said, {"rows": rows, "usual": usual})
 

@@ -16,6 +16,7 @@ from collection_pipeline.engine.runs.progress import advance
 from collection_pipeline.engine.store import Attempt
 from collection_pipeline.engine.words.outcomes import (
     failed_text,
+    failure_kind,
     failure_reason,
     only_checks_text,
     rejected_text,
@@ -72,8 +73,7 @@ def _give_up(
         context.log.warning("%s of %s will be tried again: %s", attempt.job_id, attempt.run_id, error)
         raise error
     reason = failure_reason(error)
-    kind = getattr(error, "kind", None) or type(error).__name__
-    collection.store.fail(attempt, reason, kind, collection.now())
+    collection.store.fail(attempt, reason, failure_kind(error), collection.now())
     _look_ahead(context, collection, attempt)
     if not isinstance(error, Exception | KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
         raise error

@@ -70,6 +70,10 @@ class Losses:
     dropped: Counter[str] = field(default_factory=Counter)
     nulled: Counter[str] = field(default_factory=Counter)
 
+    def by_reason(self) -> dict[str, int]:
+        """Both as the manifest keeps them: dropped rows by reason, and `nulled_<column>`."""
+        return {**self.dropped, **{f"nulled_{column}": count for column, count in self.nulled.items()}}
+
     def __add__(self, other: Losses) -> Losses:
         return Losses(self.dropped + other.dropped, self.nulled + other.nulled)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -41,7 +40,7 @@ class Work:
     attempt: Attempt
     may_retry: bool
     schema_errors: list[str] = field(default_factory=list)
-    losses: Counter[str] = field(default_factory=Counter)
+    losses: Losses = field(default_factory=Losses)
     preview: pd.DataFrame | None = None
     picture: bytes | None = None
 
@@ -99,8 +98,7 @@ class Work:
     def _frames(self, product: Product) -> Iterator[pd.DataFrame]:
         for part in product.parts:
             rows, losses = _part(part, self.attempt)
-            self.losses.update(losses.dropped)
-            self.losses.update({f"nulled_{column}": count for column, count in losses.nulled.items()})
+            self.losses += losses
             if self.preview is None:
                 self.preview = rows.head(PREVIEW_ROWS)
             yield rows
@@ -112,6 +110,7 @@ class Work:
             calls.counts,
             usual_rows=usual_rows,
             schema_errors=self.schema_errors,
+            dropped=self.losses.dropped,
             degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs, self.collection.timezone),
             omitted=omitted_inputs(self.attempt.inputs),
         )
@@ -128,7 +127,7 @@ class Work:
             source=self._source(calls),
             credits_charged=calls.credits_charged,
             credits_reused=calls.credits_reused,
-            metadata={**product.metadata, "lost": dict(self.losses)},
+            metadata={**product.metadata, "lost": self.losses.by_reason()},
             files=files,
         )
 

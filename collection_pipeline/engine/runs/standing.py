@@ -10,9 +10,13 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.planning.flight import LastAttempt, PlannedRun, in_flight
 from collection_pipeline.engine.planning.lateness import late_jobs
 from collection_pipeline.engine.planning.planner import plan
+from collection_pipeline.engine.planning.state import JobState
+from collection_pipeline.engine.planning.state import RunState as PlannedState
+from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import JobView, RunState, RunView
 from collection_pipeline.engine.words.explain import Explanation
 from collection_pipeline.engine.words.facts import Facts, JobFacts
+from collection_pipeline.engine.words.outcomes import ABANDONED, INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,14 @@ def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] 
     return Standing(state, Explanation(graph, state, plan(graph, state, now), facts), view)
 
 
+def account_of_new(collection: Collection, run_id: RunId) -> Explanation:
+    """How a run would stand if it were opened now."""
+    now = collection.now()
+    graph = collection.graph
+    state = PlannedState(run_id.text, run_id.moment(collection.timezone), now, dict.fromkeys(graph.jobs, JobState()))
+    return Explanation(graph, state, plan(graph, state, now), Facts({}, collection.timezone))
+
+
 def _facts(job: JobView) -> JobFacts:
     inputs = () if job.current is None else job.current.inputs
     retracted = tuple(each.upstream for each in inputs if each.retracted)
@@ -57,6 +69,7 @@ def _facts(job: JobView) -> JobFacts:
         job.dagster_run_id,
         retracted,
         lacks_answers=_lacks_answers(job),
+        stopped=job.error_kind in (INTERRUPTED, ABANDONED),
         warnings=_warnings(job),
     )
 

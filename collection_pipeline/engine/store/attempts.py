@@ -19,6 +19,7 @@ from collection_pipeline.engine.store.references import inputs_to_json
 from collection_pipeline.engine.store.runs import lock_run, touch
 from collection_pipeline.engine.store.schema import jobs
 from collection_pipeline.engine.store.states import RunState, load_state
+from collection_pipeline.engine.words.outcomes import ABANDONED
 
 RESERVATION_IN_DOUBT = {
     "credits_possibly_billed": jobs.c.credits_possibly_billed + jobs.c.credits_reserved,
@@ -177,7 +178,7 @@ class Attempts(StorePart):
 
     def fail_abandoned(self, run_id: str, job_id: str, holder: Holder, reason: str, now: datetime) -> bool:
         """Fail a job whose holder is over. False, and nothing written, if it ended or changed hands."""
-        return self._fail(run_id, job_id, _held_by(holder), reason=reason, kind="abandoned", now=now)
+        return self._fail(run_id, job_id, _held_by(holder), reason=reason, kind=ABANDONED, now=now)
 
     def start_counts(self, run_id: str, job_id: str) -> StartCounts:
         """How often the job was attempted, and how many Dagster runs since ended without starting it."""

@@ -84,6 +84,8 @@ class Explanation:
         decision = self.plan.decisions[job_id]
         if decision.state.in_flight or decision.status == "running":
             return None
+        if self.is_stopped(job_id):
+            return f"collect run {self.run.run_id}"
         if decision.status == "failed":
             return self.rerun_command(job_id)
         if decision.outdated:
@@ -91,6 +93,10 @@ class Explanation:
         if decision.blocked or (decision.status == "skipped" and decision.readiness == "skip"):
             return self._repair(job_id)
         return f"collect run {self.run.run_id}" if decision.due else None
+
+    def is_stopped(self, job_id: str) -> bool:
+        """Whether the job stands as failed only because its last attempt was interrupted, or its process ended."""
+        return self.plan.decisions[job_id].status == "failed" and self.facts.of(job_id).stopped
 
     def rerun_command(self, job_id: str) -> str:
         """What to type to run a job again; one that lacks answers keeps those it has."""

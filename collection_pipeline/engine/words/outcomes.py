@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from datetime import tzinfo
+from pathlib import Path
 
 from collection_pipeline.engine.checks import CallCounts, CheckOutcome
 from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.visible import visible
 from collection_pipeline.engine.words.ages import identity
 
+INTERRUPTED = "interrupted"
+"""Kind of failure of an attempt that a signal or a person stopped."""
+
+ABANDONED = "abandoned"
+"""Kind of failure of an attempt whose holder ended without a word."""
+
 PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."
 
 
 def failure_reason(error: BaseException) -> str:
     """Why the attempt failed, in one line for the state table."""
-    if not isinstance(error, Exception):
-        return f"interrupted ({type(error).__name__})"
+    if failure_kind(error) == INTERRUPTED:
+        return INTERRUPTED
     if hasattr(error, "kind") or hasattr(error, "retryable"):
         return visible(str(error))
-    return visible(f"{type(error).__name__}: {error}")
+    return visible(f"{type(error).__name__}: {error}{_place(error)}")
+
+
+def failure_kind(error: BaseException) -> str:
+    """The word for what ended the attempt."""
+    if not isinstance(error, Exception | SystemExit):
+        return INTERRUPTED
+    return getattr(error, "kind", None) or type(error).__name__
+
+
+def _place(error: BaseException) -> str:
+    """Where the error is to be looked for: the innermost line that is not of an installed package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 def failed_text(run_id: str, job_id: str, reason: str) -> str:

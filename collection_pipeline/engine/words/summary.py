@@ -43,7 +43,8 @@ def cause_text(explanation: Explanation, cause: RootCause) -> str:
         f"{decision.job_id} {_effect(explanation, edge)}"
         for decision in explanation.plan.decisions.values()
         for edge in decision.edges
-        if edge.edge.upstream in involved and edge.resolution in ("blocked", "skip", "fallback", "without")
+        if edge.edge.upstream in involved
+        and edge.resolution in (("fallback", "without") if decision.readiness == "run" else ("blocked", "skip"))
     ]
     if effects:
         sentences.append("; ".join(effects))
