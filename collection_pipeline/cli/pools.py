@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dagster as dg
 
@@ -13,16 +13,20 @@ LOOK_EVERY_S = 3.0
 
 @contextmanager
 def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Tell once for each step and pool that it waits, and which Dagster runs have the places, until the block ends."""
+    """Tell once for each step and pool that it waits, and which Dagster runs have the places, until the block ends.
+
+    Whatever goes wrong in looking costs nothing but the message.
+    """
     over = threading.Event()
     told: set[str] = set()
 
     def keep_looking() -> None:
         while not over.wait(LOOK_EVERY_S):
-            for line in _waits(instance, dagster_run_id):
-                if line not in told:
-                    told.add(line)
-                    say(line)
+            with suppress(Exception):
+                for line in _waits(instance, dagster_run_id):
+                    if line not in told:
+                        told.add(line)
+                        say(line)
 
     thread = threading.Thread(target=keep_looking, name="pools", daemon=True)
     thread.start()
@@ -34,6 +38,7 @@ def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[
 
 
 def _waits(instance: dg.DagsterInstance, dagster_run_id: str) -> Iterator[str]:
+    # Who waits and who has places is no documented API of Dagster's; cli/test_instance.py watches it.
     for pool in sorted(instance.event_log_storage.get_concurrency_keys()):
         info = instance.event_log_storage.get_concurrency_info(pool)
         holders = ", ".join(sorted({slot.run_id[:8] for slot in info.claimed_slots if slot.run_id != dagster_run_id}))

@@ -24,7 +24,8 @@ PROCESS = "collection/process"
 PARTITION = "dagster/partition"
 
 RUN_ID = "run_id"
-"""Name of the dynamic partitions: one key for each run."""
+"""Name of the dynamic partitions: one key for each run. Dagster has one set of keys by that name for all projects of an
+instance, and pruning takes keys out of it: where several share one, give each a name of its own, here."""
 
 LIVE = [
     dg.DagsterRunStatus.QUEUED,
@@ -134,6 +135,7 @@ def _executing(run: dg.DagsterRun) -> Holder | None:
 
 
 def _report_gone(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    # Neither call is a documented API of Dagster's; cli/test_instance.py watches both.
     instance.report_run_failed(run, "The process that executed this run is gone.")
     # The daemon would give its places in the pools back; where none runs, the next run would wait for them for ever.
     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
