@@ -1,4 +1,5 @@
-"""The index that Dagster loads: assets, job, schedule, sensor, resource. Computes nothing."""
+"""The index that Dagster loads: assets, job, schedule, sensor, resource. Loading it reads the settings and checks the
+graph that the assets declare; it opens no database, and asks no source."""
 
 from __future__ import annotations
 

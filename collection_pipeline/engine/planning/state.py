@@ -44,7 +44,7 @@ class JobState:
     """One row of the state table, as far as decisions need it.
 
     `status`: running, or how the last attempt ended; pending if there was none that still counts.
-    `in_flight`: running, or planned by a Dagster run that is not over (`engine.flight`).
+    `in_flight`: running, or planned by a Dagster run that is not over (`planning.flight`).
     `current`: the newest usable artifact of this run.
     `attempted`: what the last attempt consumed, or would have when it was skipped or never got to start; None exactly
     when there was no attempt that still counts.
