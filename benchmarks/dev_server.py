@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -20,6 +19,7 @@ import psutil
 
 from benchmarks.measuring import ROOT, python
 from collection_pipeline.engine.runs.launches import RUN_ID
+from deploy.ports import free_port
 
 LOCATION = "collection_pipeline"
 REPOSITORY = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__"}
@@ -109,7 +109,7 @@ def dev_server(environ: Mapping[str, str]) -> Iterator[DevServer]:
     """Start it, wait until its sensor ticks, and end it with all its processes."""
     home = Path(environ["DAGSTER_HOME"])
     shutil.copy(ROOT / "workspace.yaml", home)
-    port = _free_port()
+    port = free_port()
     command = python("-m", "dagster", "dev", "--port", str(port), "--log-level", "warning")
     with (home / "dev.log").open("wb") as log:
         # A session of its own, with the signals as an interactive shell leaves them: it then ends as asked.
@@ -144,13 +144,6 @@ def _answers(server: DevServer) -> bool:
 
 def _default_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def prepared(environ: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,19 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from deploy.ports import free_port
+
 ROOT = Path(__file__).parent.parent
 
 ZONE = ZoneInfo(f"Etc/GMT{datetime.now(UTC).hour - 12:+d}")
 """Where it is midday, so that no command is run across midnight."""
 
 TIMEOUT_S = 120
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)

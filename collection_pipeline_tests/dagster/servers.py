@@ -25,6 +25,7 @@ from collection_pipeline.engine.store import Store, UnknownRunError
 from collection_pipeline_tests.dagster.in_process import InProcess
 from collection_pipeline_tests.dagster.script import FOLDER, Script
 from collection_pipeline_tests.dagster.small_collection import assets, definitions
+from deploy.ports import free_port
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -34,13 +35,6 @@ PATIENCE_S = 240
 """No figure of anything: a machine with other work to do may take this long, and then something is wrong."""
 
 Server = Literal["code", "daemon", "web"]
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 @dataclass

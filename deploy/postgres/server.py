@@ -6,11 +6,11 @@ everybody. Here root hands the server to `nobody`, with a copy of the binaries t
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +21,8 @@ from typing import Literal, LiteralString, TypedDict
 import psutil
 import psycopg
 
+from deploy.ports import free_port
+
 USER = "collector"
 
 _FOR_TESTS = {"fsync": "off", "full_page_writes": "off", "timezone": "Asia/Kathmandu"}
@@ -30,6 +32,10 @@ class _Identity(TypedDict, total=False):
     user: int
     group: int
     extra_groups: list[int]
+
+
+class CallFailedError(Exception):
+    """One of the server's programs ended badly; the message has what it said."""
 
 
 class PostgresServer:
@@ -46,7 +52,7 @@ class PostgresServer:
         package = Path(spec.origin).parent
         self._folder = folder
         self._identity: _Identity = {}
-        self.port = _free_port()
+        self.port = free_port()
         folder.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
@@ -76,9 +82,18 @@ class PostgresServer:
         return password
 
     def start(self) -> None:
-        """Start the server and wait until it accepts connections."""
-        log = str(self._folder / "log")
-        self._call("pg_ctl", "start", "--wait", "--silent", "--log", log, "--options", f"-p {self.port}")
+        """Start the server and wait until it accepts connections: on another port, if somebody else took its own."""
+        log = self._folder / "log"
+        while True:
+            begins = log.stat().st_size if log.exists() else 0
+            try:
+                self._call("pg_ctl", "start", "--wait", "--silent", "--log", str(log), "--options", f"-p {self.port}")
+            except CallFailedError:
+                if os.strerror(errno.EADDRINUSE).encode() not in log.read_bytes()[begins:]:
+                    raise
+                self.port = free_port()
+            else:
+                return
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -122,11 +137,5 @@ class PostgresServer:
             done = subprocess.run(  # noqa: S603 - the server's own programs
                 command, check=False, stdout=stream, stderr=stream, cwd=self._folder, **self._identity
             )
-        assert done.returncode == 0, f"{program} failed:\n{output.read_text()}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        if done.returncode != 0:
+            raise CallFailedError(f"{program} failed:\n{output.read_text()}")
