@@ -19,10 +19,18 @@ from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.cli.pools import waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
-from collection_pipeline.engine.runs.launches import PROCESS, REQUESTED_BY, RUN_ID, is_over, live_runs, process_tag
+from collection_pipeline.engine.runs.launches import (
+    PROCESS,
+    REQUESTED_BY,
+    RUN_ID,
+    is_out_of_sight,
+    is_over,
+    live_runs,
+    process_tag,
+)
 from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT
+from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT, held_text
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
@@ -122,6 +130,7 @@ class Session:
                     return problem or f"Dagster started none of {', '.join(plan.requests)}."
                 continue
             if not waits:  # what they go on to is told as it starts and ends
+                self._say_who_is_out_of_sight()
                 others = ", ".join(
                     f"{job_id} {explanation.condition(job_id)}"
                     for job_id, decision in plan.decisions.items()
@@ -130,6 +139,13 @@ class Session:
                 self.display.say(f"Waiting for what others do: {others}. Ctrl-C ends the waiting, not their work.")
                 waits = True
             time.sleep(LOOK_EVERY_S)
+
+    def _say_who_is_out_of_sight(self) -> None:
+        """Waiting for a job never ends if its holder is gone and nothing here can tell: a person has to."""
+        for running in self.collection.store.running(self.run_id):
+            if is_out_of_sight(self.instance, running.holder):
+                held = f"{running.holder} holds {running.job_id}."
+                self.display.say(held_text(self.run_id, running.job_id, held))
 
     def attempts(self) -> dict[str, tuple[int, str]]:
         """By job, how many attempts there were and how the last one stands."""

@@ -242,15 +242,21 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_it_waits_for_a_job_that_another_process_works_on(desk: Desk) -> None:
+def test_it_waits_for_a_job_that_others_work_on_and_says_what_to_do_if_they_do_not(desk: Desk) -> None:
+    elsewhere = replace(crafted.ALIVE, host="another host")
     with Store.open(desk.database_url) as store:
         crafted.open_run(store)
-        attempt = crafted.start(store, "search_results")
+        attempt = crafted.start(store, "search_results", holder=elsewhere)
         with desk.start("run", "2026-11-29") as running:
             assert running.stderr is not None
-            while "Waiting for what others do" not in (line := running.stderr.readline()):
-                assert line, "it ended without waiting"
-            assert "search_results running since 06:00 in Dagster run dagster-" in line
+            told = [running.stderr.readline()]
+            while "Waiting for what others do" not in told[-1]:
+                assert told[-1], "it ended without waiting"
+                told.append(running.stderr.readline())
+            assert "search_results running since 06:00 in Dagster run dagster-" in told[-1]
+            assert f"{elsewhere} holds search_results.\n" in told
+            way_out = "type: collect rerun search_results 2026-11-29 --take-over"
+            assert f"Nothing can be known about it from here. If it is gone, {way_out}\n" in told
             store.fail(attempt, "out of credits", "out_of_credits", crafted.OPENED)
             out, _ = running.communicate(timeout=120)
     assert running.returncode == 1
