@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.argument("job")
 @click.argument("run_id", type=RUN_ID)
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it stays with every version that is withdrawn.")
-@click.option("--version", type=click.IntRange(1), metavar="N", help="Default: the version that consumers read now.")
+@click.option(
+    "--version", type=click.IntRange(1, 2**31 - 1), metavar="N", help="Default: the version that consumers read now."
+)
 @click.option("--dry-run", is_flag=True, help="Only list what would be withdrawn.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

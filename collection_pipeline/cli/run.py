@@ -96,13 +96,16 @@ def _settle(work: Session) -> tuple[int, StateTable]:
 
 
 def _only(work: Session, job_id: str) -> tuple[int, StateTable]:
+    from collection_pipeline.engine.runs.launches import REQUESTED_BY
+
     before = work.advance().plan.decisions[job_id]
     if before.status == "done":
         work.display.say(f"{job_id} of {work.run_id} is done already, and nothing that it reads has changed.")
         return 0, look(work.collection, work.run_id)
-    problem = work.execute([job_id], {})
+    # Only a failed job is run again without a reason; whatever else was asked for may be done when its turn comes.
+    problem = work.execute([job_id], {} if before.status == "failed" else {REQUESTED_BY: "collect run --only"})
     explanation = work.advance()
     if explanation.plan.decisions[job_id].status in ("done", "skipped"):
         return 0, look(work.collection, work.run_id)
-    work.display.say(problem or explanation.reason(job_id))
+    work.display.say(problem or f"{job_id} of {work.run_id}: {explanation.reason(job_id)}")
     return FAILED, look(work.collection, work.run_id)

@@ -207,6 +207,22 @@ def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_f
     assert [job["status"] for job in again.json["jobs"]] == ["done", "pending", "pending", "pending"]
 
 
+def test_of_two_at_once_the_second_is_told_who_holds_the_job_and_buys_nothing(desk: Desk) -> None:
+    only_search = ("run", "2026-11-29", "--only", "search_results")
+    with desk.start(*only_search, environment={"COLLECTION_EMULATOR_FAULTS": "maps_search=slow@seconds=8"}) as first:
+        assert first.stderr is not None
+        assert any("search_results started" in line for line in first.stderr)
+        rerun = desk.collect("rerun", "search_results", "2026-11-29")
+        second = desk.collect(*only_search)
+        first.communicate(timeout=120)
+    assert rerun.code == 1
+    assert "search_results of run 2026-11-29 is already running: Dagster run" in rerun.err
+    assert second.code == 1
+    assert "search_results of 2026-11-29: running since" in second.err
+    told = desk.collect("status", "--json").json
+    assert (told["credits_charged"], told["jobs"][0]["version"]) == (2, 1)
+
+
 def test_ctrl_c_ends_the_job_says_what_is_kept_and_the_same_command_goes_on(desk: Desk) -> None:
     slow = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=slow@seconds=600"}
     terminal, its_end = pty.openpty()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +17,17 @@ import psutil
 import pytest
 
 from collection_pipeline.engine.holders import Holder, process_is_gone, this_process
+from collection_pipeline.engine.jobs.claiming import refuse_if_made_meanwhile
 from collection_pipeline.engine.runs.launches import (
     PARTITION,
     PROCESS,
     REQUESTED_BY,
+    WORKER,
     end_unwatched,
     is_out_of_sight,
     is_over,
     live_runs,
+    name_worker,
 )
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt
@@ -212,3 +216,39 @@ def test_an_automatic_launch_of_a_job_that_a_settled_run_does_not_have_finds_not
     launched = world.with_summary().launch(TODAY, "summary", tags={REQUESTED_BY: "daily_schedule"})
     assert launched.success
     assert world.store.graph_of(TODAY).to_json() == graph.to_json()
+
+
+def test_of_two_launches_at_once_the_one_that_waited_for_its_turn_buys_nothing_again(opened: InProcess) -> None:
+    asked_for_first = opened.instance.create_run_for_job(
+        opened.defs.resolve_job_def("collection_job"), tags={PARTITION: TODAY}
+    )
+    opened.script.set_clock(datetime.now(UTC))
+    made = opened.launch(TODAY, "search_results")
+
+    with pytest.raises(dg.Failure, match=f"was made by Dagster run {made.run_id} while this launch waited"):
+        refuse_if_made_meanwhile(opened.instance, asked_for_first.run_id, opened.collection, TODAY, "search_results")
+    assert opened.launch(TODAY, "search_results").success, "who asks afterwards gets a further version"
+    assert opened.current("search_results", TODAY).version == 2
+
+
+def test_a_worker_is_named_so_that_its_end_is_noticed_when_all_of_dagster_was_killed_with_it(opened: InProcess) -> None:
+    launched = opened.instance.create_run_for_job(
+        opened.defs.resolve_job_def("collection_job"), tags={PARTITION: TODAY}, status=dg.DagsterRunStatus.STARTED
+    )
+    name_worker(opened.instance, launched, "in_process")
+    host, pid, started = this_process()
+    tagged = opened.instance.get_run_by_id(launched.run_id)
+    assert tagged is not None
+    assert tagged.tags[WORKER] == f"{host}:{pid}:{started}"
+    (alive,) = live_runs(opened.instance, opened.collection.graph)[TODAY]
+    assert alive.dagster_run_id == launched.run_id
+
+    left = opened.instance.create_run_for_job(
+        opened.defs.resolve_job_def("collection_job"),
+        tags={PARTITION: TODAY, WORKER: f"{host}:{pid}:{started - 1}"},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    assert live_runs(opened.instance, opened.collection.graph)[TODAY] == [alive]
+    ended = opened.instance.get_run_by_id(left.run_id)
+    assert ended is not None
+    assert ended.status is dg.DagsterRunStatus.FAILURE

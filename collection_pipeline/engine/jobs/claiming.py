@@ -16,11 +16,12 @@ from collection_pipeline.engine.runs.launches import (
     is_automatic,
     is_out_of_sight,
     is_over,
+    name_worker,
 )
 from collection_pipeline.engine.runs.progress import advance, take_graph
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt, HeldError, UnknownJobError
-from collection_pipeline.engine.words.outcomes import held_text
+from collection_pipeline.engine.words.outcomes import held_text, made_meanwhile_text
 
 
 def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection) -> Attempt | None:
@@ -33,6 +34,9 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
     store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
     take_graph(collection, run_id.text, even_if_settled=not automatic)
     release_abandoned(collection, run_id.text, partial(is_over, context.instance))
+    name_worker(context.instance, context.run, context.job_def.executor_def.name)
+    if not automatic:
+        refuse_if_made_meanwhile(context.instance, context.run.run_id, collection, run_id.text, job_id)
     try:
         attempt = _pass_gate(context, collection, run_id.text, job_id, automatic=automatic)
         return store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt
@@ -51,6 +55,23 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
             raise dg.Failure(text, allow_retries=False) from refusal
         context.log.warning(text)
         return None
+
+
+def refuse_if_made_meanwhile(
+    instance: dg.DagsterInstance, dagster_run_id: str, collection: Collection, run_id: str, job_id: str
+) -> None:
+    """Of two launches at once, one waits for its place in the pool and meets no holder any more: it would buy again.
+
+    Raises `dg.Failure` if another Dagster run made the job since this one was created.
+    """
+    record = instance.get_run_record_by_id(dagster_run_id)
+    job = next((each for each in collection.store.run_view(run_id).jobs if each.job_id == job_id), None)
+    if record is None or job is None or job.outcome != "done" or job.finished_at is None or job.dagster_run_id is None:
+        return
+    # Not later than now: after the clock was set back, what was finished "later" was finished before.
+    meanwhile = record.create_timestamp < job.finished_at <= collection.now()
+    if meanwhile and job.dagster_run_id != dagster_run_id:
+        raise dg.Failure(made_meanwhile_text(run_id, job_id, job.dagster_run_id), allow_retries=False)
 
 
 def _pass_gate(

@@ -21,6 +21,9 @@ FETCH_MISSING = "missing"
 PROCESS = "collection/process"
 """Run tag: host, pid and start time of the process that executes the run itself, when no launcher watches it."""
 
+WORKER = "collection/worker"
+"""Run tag: the same of a process that a launcher started. If all of Dagster is killed with it, nobody else knows."""
+
 PARTITION = "dagster/partition"
 
 RUN_ID = "run_id"
@@ -47,6 +50,17 @@ def process_tag() -> str:
     return f"{host}:{pid}:{started}"
 
 
+def name_worker(instance: dg.DagsterInstance, run: dg.DagsterRun, executor: str) -> None:
+    """Tag the run with this process, if it executes all of it: whoever looks later can tell that it is gone."""
+    if executor == dg.in_process_executor.name and PROCESS not in run.tags and run.run_id not in _named:
+        instance.add_run_tags(run.run_id, {WORKER: process_tag()})
+        _named.add(run.run_id)
+
+
+_named: set[str] = set()
+"""The runs that this process has tagged; a worker has one."""
+
+
 def is_over(instance: dg.DagsterInstance, holder: Holder, live: Container[str] = ()) -> bool:
     """Whether the attempt that holds a job can no longer finish: its process is gone, or its Dagster run is over.
 
@@ -68,14 +82,14 @@ def is_out_of_sight(instance: dg.DagsterInstance, holder: Holder) -> bool:
     run = instance.get_run_by_id(holder.dagster_run_id)
     if run is None:
         return True
-    executing = _executing(run)
+    executing = _process(run, PROCESS)
     return executing is not None and executing.host != this_host()
 
 
 def end_unwatched(instance: dg.DagsterInstance, dagster_run_id: str) -> None:
     """Report a run as failed to Dagster, if no launcher would: for whoever knows that its process is gone."""
     run = instance.get_run_by_id(dagster_run_id)
-    if run is not None and not run.is_finished and _executing(run) is not None:
+    if run is not None and not run.is_finished and _process(run, PROCESS) is not None:
         _report_gone(instance, run)
 
 
@@ -118,16 +132,16 @@ _plans: dict[str, frozenset[str]] = {}
 
 
 def _abandoned(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    executing = _executing(run)
+    executing = _process(run, PROCESS) or _process(run, WORKER)
     if executing is None or not process_is_gone(executing):
         return False
     _report_gone(instance, run)
     return True
 
 
-def _executing(run: dg.DagsterRun) -> Holder | None:
-    """The process that executes the run itself; None where a launcher watches it."""
-    tag = run.tags.get(PROCESS)
+def _process(run: dg.DagsterRun, name: str) -> Holder | None:
+    """The process that a tag of the run names."""
+    tag = run.tags.get(name)
     if tag is None:
         return None
     host, pid, started = tag.rsplit(":", 2)

@@ -63,6 +63,14 @@ def held_text(run_id: str, job_id: str, held: str) -> str:
     return f"{held}\nNothing can be known about it from here. If it is gone, type: {way_out}"
 
 
+def made_meanwhile_text(run_id: str, job_id: str, dagster_run_id: str) -> str:
+    """What the second of two launches at once is told, if it had to wait until the first was done."""
+    return (
+        f"{job_id} of {run_id} was made by Dagster run {dagster_run_id} while this launch waited, so nothing was bought"
+        f" again. For a further version, launch it once more, or type: collect rerun {job_id} {run_id}"
+    )
+
+
 def rejection_reason(outcomes: Sequence[CheckOutcome]) -> str:
     """Why a version is not usable, in one line; empty when it is."""
     return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
