@@ -60,10 +60,15 @@ def open_store(settings: Settings) -> Store:
 
 
 def check_reports(location: str) -> None:
-    """Raises `SettingsError` if the protocol of a bucket is unknown, or its library is not installed."""
-    protocol, is_address, _ = location.partition("://")
+    """Raises `SettingsError` if a bucket's protocol is unknown, its library is not installed, or a password shows."""
+    protocol, is_address, rest = location.partition("://")
     if not is_address:
         return
+    if "@" in rest.partition("/")[0]:  # it is shown in messages, metadata and reports
+        raise SettingsError(
+            "COLLECTION_REPORTS names a user or a password in its address. Leave them to the environment or the files"
+            f" that the library of {protocol}:// reads."
+        )
     from fsspec import get_filesystem_class
 
     try:
