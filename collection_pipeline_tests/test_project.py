@@ -213,9 +213,10 @@ class TestInstance:
 
     def test_the_code_location_is_the_same_everywhere(self) -> None:
         workspace = yaml.safe_load((ROOT / "workspace.yaml").read_text("utf-8"))
-        module = workspace["load_from"][0]["python_module"]["module_name"]
-        assert module == PYPROJECT["tool"]["dagster"]["module_name"]
-        assert module == PYPROJECT["tool"]["dg"]["project"]["code_location_target_module"]
+        loaded = workspace["load_from"][0]["python_module"]
+        location = {"module_name": loaded["module_name"], "code_location_name": loaded["location_name"]}
+        assert PYPROJECT["tool"]["dagster"] == location
+        assert PYPROJECT["tool"]["dg"]["project"]["code_location_target_module"] == loaded["module_name"]
 
 
 class TestCommands:
