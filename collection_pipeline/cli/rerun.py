@@ -49,16 +49,15 @@ def rerun(
         _preview(replace(kept, graph=GRAPH), job_id, run_id.text, missing_only=missing_only, as_json=as_json)
         return
     from collection_pipeline.cli.session import session
-    from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING, is_out_of_sight
-    from collection_pipeline.engine.store import HeldError
+    from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 
     with session(settings, kept.store, run_id) as work:
         if take_over:
             _take_over(work, job_id)
         work.advance()  # a holder that is gone no longer holds the job
-        for running in work.collection.store.running(run_id.text):
-            if running.job_id == job_id and not is_out_of_sight(work.instance, running.holder):
-                raise Failure(str(HeldError(run_id.text, job_id, running.holder, running.since)))
+        held = work.held(job_id)
+        if held is not None:
+            raise Failure(held)
         before = work.attempts().get(job_id)  # None for a job that the run does not have yet
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
         if work.attempts().get(job_id) == before:

@@ -98,12 +98,17 @@ def _settle(work: Session) -> tuple[int, StateTable]:
 def _only(work: Session, job_id: str) -> tuple[int, StateTable]:
     from collection_pipeline.engine.runs.launches import REQUESTED_BY
 
-    before = work.advance().plan.decisions[job_id]
+    explanation = work.advance()
+    before = explanation.plan.decisions[job_id]
+    problem = work.held(job_id)
     if before.status == "done":
         work.display.say(f"{job_id} of {work.run_id} is done already, and nothing that it reads has changed.")
-        return 0, look(work.collection, work.run_id)
-    # Only a failed job is run again without a reason; whatever else was asked for may be done when its turn comes.
-    problem = work.execute([job_id], {} if before.status == "failed" else {REQUESTED_BY: "collect run --only"})
+    elif before.readiness != "run":
+        problem = problem or explanation.refusal(job_id)
+    elif problem is None:
+        # Only a failed job is run again without a reason; whatever else was asked for may be done when its turn comes.
+        tags = {} if before.status == "failed" else {REQUESTED_BY: "collect run --only"}
+        problem = work.execute([job_id], tags) or work.held(job_id)
     explanation = work.advance()
     if explanation.plan.decisions[job_id].status in ("done", "skipped"):
         return 0, look(work.collection, work.run_id)

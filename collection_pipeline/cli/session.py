@@ -30,6 +30,7 @@ from collection_pipeline.engine.runs.launches import (
 )
 from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
+from collection_pipeline.engine.store import HeldError
 from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT, held_text
 
 if TYPE_CHECKING:
@@ -103,6 +104,13 @@ class Session:
             if decision.status == "failed"
         ]
         return "\n".join([*lines, PAID_FOR_KEPT])
+
+    def held(self, job_id: str) -> str | None:
+        """Who works on the job, in words. None if nobody does; of a holder that is out of sight, the gate has words."""
+        for running in self.collection.store.running(self.run_id):
+            if running.job_id == job_id and not is_out_of_sight(self.instance, running.holder):
+                return str(HeldError(self.run_id, job_id, running.holder, running.since))
+        return None
 
     def resume(self) -> None:
         """Go on with jobs that were interrupted, or whose process ended: who types the command again means that."""

@@ -218,7 +218,7 @@ def test_of_two_at_once_the_second_is_told_who_holds_the_job_and_buys_nothing(de
     assert rerun.code == 1
     assert "search_results of run 2026-11-29 is already running: Dagster run" in rerun.err
     assert second.code == 1
-    assert "search_results of 2026-11-29: running since" in second.err
+    assert "search_results of run 2026-11-29 is already running: Dagster run" in second.err
     told = desk.collect("status", "--json").json
     assert (told["credits_charged"], told["jobs"][0]["version"]) == (2, 1)
 
