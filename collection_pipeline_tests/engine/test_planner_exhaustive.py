@@ -319,7 +319,6 @@ MINUTES = pytest.mark.skipif("EXHAUSTIVE" not in os.environ, reason="takes minut
         pytest.param(1, get_args(OnRerun), EVERYTHING, id="one job"),
         pytest.param(2, get_args(OnRerun), EVERYTHING, id="two jobs"),
         pytest.param(3, ("follow",), EVERYTHING, id="three jobs that follow"),
-        pytest.param(3, get_args(OnRerun), frozenset({"person"}), id="three jobs, pinned too, no deadline"),
         pytest.param(3, get_args(OnRerun), EVERYTHING, id="three jobs, pinned too", marks=MINUTES),
         pytest.param(4, ("follow",), frozenset(), id="four jobs, no events from outside"),
         pytest.param(4, ("follow",), frozenset({"deadline", "backfill"}), id="four jobs", marks=MINUTES),
