@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.planning.graph import Graph
-from collection_pipeline.settings import SERPBASE_URL, Settings, SettingsError
+from collection_pipeline.settings import SERPBASE_URL, Settings, SettingsError, variables
 from collection_pipeline.sources.contract import EMULATOR
 
 if TYPE_CHECKING:
@@ -29,9 +31,9 @@ DATASETS: Mapping[str, Dataset] = {
 def collection(graph: Graph, settings: Settings) -> Collection:
     """The collection as the settings describe it. Opens nothing yet.
 
-    Raises `SettingsError` for a report location that nothing here can write to: a run would notice after it has paid.
+    Raises `SettingsError` for a report location whose address cannot be used.
     """
-    check_reports(settings.reports)
+    _check_address(settings.reports)
     return Collection(
         graph=graph,
         datasets=DATASETS,
@@ -59,7 +61,40 @@ def open_store(settings: Settings) -> Store:
     return Store.open(settings.database_url.get_secret_value())
 
 
-def check_reports(location: str) -> None:
+def check_outlets(settings: Settings) -> None:
+    """Raises `SettingsError` if reports or alerts cannot get out: a run would notice after it has paid.
+
+    Nothing is written or sent. Of a bucket only the protocol is checked, since no more is known without asking it.
+    """
+    _check_address(settings.reports)
+    _check_folder(settings.reports)
+    if settings.alert_channels:
+        from collection_pipeline.engine.runs.alerts import problem_of
+
+        problem = problem_of(settings.alert_channels)
+        if problem is not None:
+            raise SettingsError(
+                f"ALERT_URLS: {problem}. Expected: {variables()['ALERT_URLS']}; a comma within one is written %2C."
+            )
+
+
+def _check_folder(location: str) -> None:
+    """Raises `SettingsError` for a folder on a disk that cannot be made, or not be written."""
+    protocol, is_address, rest = location.partition("://")
+    if is_address and protocol not in ("file", "local"):
+        return
+    folder = Path(rest if is_address else location).absolute()
+    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not nearest.is_dir():
+        problem = f"{nearest} is no folder"
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        problem = f"this user may not write to {nearest}"
+    else:
+        return
+    raise SettingsError(f"COLLECTION_REPORTS={location}: {problem}. Expected: {variables()['COLLECTION_REPORTS']}.")
+
+
+def _check_address(location: str) -> None:
     """Raises `SettingsError` if a bucket's protocol is unknown, its library is not installed, or a password shows."""
     protocol, is_address, rest = location.partition("://")
     if not is_address:
@@ -100,7 +135,11 @@ def source_label(settings: Settings) -> str:
 
 @contextmanager
 def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
-    """The source that the settings name. The embedded emulator shows the day of `moment`, the run's own."""
+    """The source that the settings name. The embedded emulator shows the day of `moment`, the run's own.
+
+    Raises `SettingsError` before anything can be bought for which there is no way out.
+    """
+    check_outlets(settings)
     from collection_pipeline.sources.emulator import EmulatorOptions, embedded, parse_faults
     from collection_pipeline.sources.serpbase import SerpBaseSource
 

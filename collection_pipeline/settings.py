@@ -35,6 +35,9 @@ _DATABASES = ("sqlite", "postgresql", "postgresql+psycopg")
 class SettingsError(Exception):
     """A setting is wrong. The message names the variable, what is wrong and what would be right; it shows no secret."""
 
+    kind = "settings"
+    """Of failure, where a job meets it: its words say enough without type and line."""
+
 
 def _check_timezone(value: object) -> object:
     if not isinstance(value, str):

@@ -22,8 +22,8 @@ from deploy.postgres.server import PostgresServer
 
 KEY = "sk-MarkedKey0123456789"
 TOKEN = "MarkedToken+42"
-ALERTS = f"json://someone:{quote(TOKEN, safe='')}@127.0.0.1:1/hook, slack://{TOKEN}"
-"""A channel that nobody answers, and an address that apprise cannot read."""
+ALERTS = f"json://someone:{quote(TOKEN, safe='')}@127.0.0.1:1/hook"
+"""A channel that nobody answers."""
 
 
 @pytest.fixture
@@ -36,6 +36,7 @@ def desk(tmp_path: Path, postgres_url: str) -> Iterator[Desk]:
 
 @pytest.mark.long
 def test_faulty_runs_leave_no_secret_behind(desk: Desk, postgres_server: PostgresServer) -> None:
+    with_an_alert_address_that_cannot_be_read(desk)
     echoed_by_the_source(desk)
     refused_by_the_source(desk)
     without_a_database(desk, postgres_server)
@@ -47,6 +48,11 @@ def test_faulty_runs_leave_no_secret_behind(desk: Desk, postgres_server: Postgre
     assert b"was not delivered" in b"".join(left.values())
     secrets = [KEY, postgres_server.password, TOKEN]
     assert [(path, secret) for path, content in left.items() for secret in found_in(content, secrets)] == []
+
+
+def with_an_alert_address_that_cannot_be_read(desk: Desk) -> None:
+    said = desk.collect("run", RUN, expect=2, ALERT_URLS=f"{ALERTS}, slack://{TOKEN}")
+    assert "address 2 of ALERT_URLS is not one that apprise knows" in said
 
 
 def echoed_by_the_source(desk: Desk) -> None:
@@ -64,7 +70,7 @@ def refused_by_the_source(desk: Desk) -> None:
             "run", "2026-11-30", expect=1, SERPBASE_BASE_URL=emulator.base_url, SERPBASE_API_KEY=f"invalid-{KEY}"
         )
     assert "unauthorized" in said
-    desk.collect("run", "2026-12-01", "--only", "search_results", expect=1, SERPBASE_API_KEY=f"{KEY} {KEY}")
+    desk.collect("run", "2026-11-28", "--only", "search_results", expect=1, SERPBASE_API_KEY=f"{KEY} {KEY}")
 
 
 def without_a_database(desk: Desk, server: PostgresServer) -> None:

@@ -55,11 +55,13 @@ def settings() -> Settings:
 
 
 def settings_to_collect() -> Settings:
-    """The settings for a command that makes jobs run: the queries have to be right as well."""
+    """The settings for a command that makes jobs run: the queries and the ways out have to be right as well."""
     from collection_pipeline.queries import load_queries
+    from collection_pipeline.resources import check_outlets
 
     found = settings()
     load_queries(found.queries)
+    check_outlets(found)
     return found
 
 

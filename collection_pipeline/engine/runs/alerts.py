@@ -38,11 +38,23 @@ def _deliver(title: str, text: str, urls: Sequence[str]) -> str | None:
         import apprise  # only for those who have a channel
 
         channels = apprise.Apprise()
-        unusable = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
+        unknown = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
         # Plain text, so that a channel's own markup stays inert in whatever a source said.
         taken = channels.notify(text, title=title, body_format=apprise.NotifyFormat.TEXT)
     except Exception as error:  # noqa: BLE001 - a plug-in of any service, with any failure: the job must not notice
         return f"a channel raised {type(error).__name__}."
-    if unusable:
-        return f"address {', '.join(map(str, unusable))} of ALERT_URLS is not one that apprise knows."
+    if unknown:
+        return f"{_unknown(unknown)}."
     return None if taken else "a channel refused it."
+
+
+def problem_of(urls: Sequence[str]) -> str | None:
+    """What is wrong with the addresses, in words that show none; None if apprise can read them all. Sends nothing."""
+    import apprise
+
+    unknown = [number for number, url in enumerate(urls, 1) if apprise.Apprise.instantiate(url) is None]
+    return _unknown(unknown) if unknown else None
+
+
+def _unknown(numbers: Sequence[int]) -> str:
+    return f"address {', '.join(map(str, numbers))} of ALERT_URLS is not one that apprise knows"
