@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Dataset
+from collection_pipeline.engine.planning.edges import DeclarationError
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.settings import SERPBASE_URL, Settings, SettingsError, variables
 from collection_pipeline.sources.contract import EMULATOR
@@ -31,9 +32,13 @@ DATASETS: Mapping[str, Dataset] = {
 def collection(graph: Graph, settings: Settings) -> Collection:
     """The collection as the settings describe it. Opens nothing yet.
 
-    Raises `SettingsError` for a report location whose address cannot be used.
+    Raises `SettingsError` for a report location whose address cannot be used, `DeclarationError` for a job without a
+    data set here: what consumes it would fail when it starts.
     """
     _check_address(settings.reports)
+    unknown = [job.job_id for job in graph if job.job_id not in DATASETS]
+    if unknown:
+        raise DeclarationError(f"resources.py: add the data set of {', '.join(unknown)} to DATASETS.")
     return Collection(
         graph=graph,
         datasets=DATASETS,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import traceback
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -62,8 +64,7 @@ class CollectGroup(click.Group):
 def _in_words(error: Exception) -> click.ClickException | None:
     from sqlalchemy.exc import OperationalError
 
-    from collection_pipeline.engine.planning.edges import EdgeError
-    from collection_pipeline.engine.planning.graph import GraphError
+    from collection_pipeline.engine.planning.edges import DeclarationError
     from collection_pipeline.engine.store import StoreError, StoreUnavailableError
     from collection_pipeline.queries import QueriesError
     from collection_pipeline.settings import SettingsError
@@ -74,8 +75,27 @@ def _in_words(error: Exception) -> click.ClickException | None:
         return Failure(
             f"Dagster's storage in DAGSTER_HOME cannot be used: {error.orig}. The collection is kept as it is."
         )
-    if isinstance(error, SettingsError | QueriesError | GraphError | EdgeError | StoreError):
+    if isinstance(error, SettingsError | QueriesError | DeclarationError | StoreError):
         return Refusal(str(error))
+    place = _place_in_the_project(error)
+    return None if place is None else Refusal(f"{place}: {type(error).__name__}: {error}")
+
+
+def _place_in_the_project(error: Exception) -> str | None:
+    """File and line of an error that arose while the files which people edit were loaded, and not while they ran.
+
+    The words of Python and Dagster say what is wrong with the line; how they came to it is no help.
+    """
+    package = Path(__file__).parent.parent
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        places = [(error.filename, error.lineno)]
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [(frame.filename, frame.lineno) for frame in frames if frame.name == "<module>"]
+    for file, line in reversed(places):
+        path = Path(file)
+        if path.is_relative_to(package) and path.relative_to(package).parts[0] not in ("engine", "cli"):
+            return f"{path.relative_to(package)}:{line}"
     return None
 
 

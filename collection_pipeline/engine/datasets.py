@@ -31,6 +31,10 @@ class Column:
     nullable: bool = True
     volatile: bool = False
 
+    def __post_init__(self) -> None:
+        if self.kind not in DTYPES:
+            raise ValueError(f"Column {self.name} has the kind {self.kind!r}; write one of {', '.join(DTYPES)}.")
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
@@ -39,3 +43,8 @@ class Dataset:
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.key if name not in {column.name for column in self.columns}]
+        if unknown:
+            raise ValueError(f"The key of data set {self.name} names {', '.join(unknown)}, which is no column of it.")

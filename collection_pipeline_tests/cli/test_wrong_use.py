@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+import collection_pipeline
 from collection_pipeline_tests.cli.desk import TIMEOUT_S, Desk
 
 FULL = Path("/dev/full")
+
+PACKAGE = Path(collection_pipeline.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,47 @@ def test_is_refused_before_anything_is_written(
     assert words in done.err
     assert "Traceback" not in done.err
     assert [path.name for path in desk.folder.iterdir() if path.name != "loaded.txt"] == ["queries.toml"]
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong", "words"),
+    [
+        (
+            "assets.py",
+            'policy="hard",',
+            "",
+            "the edge from 'search_results' has no policy; write one of hard,",
+        ),
+        ("assets.py", 'policy="hard"', 'polcy="hard"', "got an unexpected keyword argument 'polcy'"),
+        (
+            "assets.py",
+            "checks=[Present",
+            "checks=[Present[",
+            "SyntaxError: closing parenthesis ')' does not match",
+        ),
+        ("datasets.py", '"text"', '"string"', "has the kind 'string'; write one of text, "),
+        ("automation.py", '"0 6 * * *"', '"daily"', "Found invalid cron schedule 'daily'"),
+        (
+            "resources.py",
+            "(SEARCH_RESULTS, ",
+            "(",
+            "resources.py: add the data set of search_results to DATASETS.",
+        ),
+    ],
+)
+def test_a_wrong_declaration_is_told_with_its_file_and_line_and_without_a_traceback(
+    desk: Desk, file: str, right: str, wrong: str, words: str
+) -> None:
+    copy = desk.folder / "collection_pipeline"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / file).write_text((copy / file).read_text("utf-8").replace(right, wrong, 1), "utf-8")
+    done = desk.collect("run")
+    assert (done.code, done.out) == (2, "")
+    (said,) = done.err.splitlines()
+    assert re.match(rf"{file}:(\d+:)? ", said)
+    assert words in said
+    assert "Traceback" not in said
+    assert not (desk.folder / "data").exists()
 
 
 def test_a_run_that_there_is_not_cannot_be_looked_at_or_changed(desk: Desk) -> None:

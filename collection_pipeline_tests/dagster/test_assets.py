@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -13,10 +14,10 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from collection_pipeline.engine.checks import AnyVolume, Check, Coverage, Volume
+from collection_pipeline.engine.checks import AnyVolume, Check, Coverage, Present, Volume
 from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_of
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
-from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.edges import DeclarationError, Edge
 from collection_pipeline.engine.planning.graph import GraphError
 from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, Source, TransientSourceError
@@ -45,8 +46,32 @@ class TestDeclarations:
     def test_every_asset_says_how_many_rows_are_too_few_or_why_any_number_is_fine(self) -> None:
         def search_results(job: JobContext) -> None: ...
 
-        with pytest.raises(ValueError, match=r"search_results does not say how many rows .*AnyVolume\(why=…\)"):
+        says = r"^test_assets\.py:\d+: search_results does not say how many rows .*AnyVolume\(why=…\)"
+        with pytest.raises(DeclarationError, match=says):
             collection_asset(dataset=SEARCH, checks=[Coverage(hard=0.5)])(search_results)
+
+    @pytest.mark.parametrize(
+        ("checks", "says"),
+        [
+            ([Coverage(hard=0.5), Coverage(hard=0.9)], "has the check coverage twice"),
+            ([Present("feature")], "checks a column 'feature'. Did you mean 'feature_id'?"),
+        ],
+    )
+    def test_checks_that_could_not_be_judged_after_paying_are_refused(self, checks: Sequence[Check], says: str) -> None:
+        with pytest.raises(DeclarationError, match=rf"^test_assets\.py:\d+: search_results {re.escape(says)}"):
+            asset_of(lambda _: None, *checks)
+
+    def test_a_data_set_is_called_like_its_job(self) -> None:
+        def search(job: JobContext) -> None: ...
+
+        with pytest.raises(DeclarationError, match="search has the data set search_results"):
+            collection_asset(dataset=SEARCH, checks=[ANY])(search)
+
+    def test_a_body_takes_at_least_its_job(self) -> None:
+        def search_results() -> None: ...
+
+        with pytest.raises(GraphError, match=r"^test_assets\.py:\d+: search_results takes no argument"):
+            collection_asset(dataset=SEARCH, checks=[ANY])(search_results)
 
     def test_an_edge_without_an_argument_is_refused(self) -> None:
         def details(job: JobContext, serch: Any) -> None: ...

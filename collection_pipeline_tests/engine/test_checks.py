@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -54,6 +55,29 @@ def test_coverage_fails_under_its_hard_line_and_warns_under_its_soft_one(
     answered: int, missing: int, expected: str
 ) -> None:
     assert verdict(Coverage(hard=0.8).evaluate(calls(answered, missing))) == expected
+
+
+@pytest.mark.parametrize(("hard", "soft"), [(90, 95), (0.9, 0.5), (-0.1, 1), (0.5, 1.5), (float("nan"), 1)])
+def test_coverage_takes_two_shares_in_order(hard: float, soft: float) -> None:
+    with pytest.raises(ValueError, match="write shares, 0 <= hard <= soft <= 1"):
+        Coverage(hard, soft)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"min_rows": -1}, {"min_share": 50}, {"min_share": -0.5}, {"rows_severity": "warn"}, {"share_severity": ""}],
+)
+def test_volume_takes_a_number_a_share_and_severities(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"^Volume\(.*{next(iter(wrong))}="):
+        Volume(**wrong)
+
+
+def test_a_data_set_is_of_known_kinds_and_its_key_of_its_columns() -> None:
+    wrong: Any = "string"
+    with pytest.raises(ValueError, match="Column id has the kind 'string'; write one of text, "):
+        Column("id", wrong, "which")
+    with pytest.raises(ValueError, match="The key of data set places names ids, which is no column of it"):
+        Dataset("places", (Column("id", "text", "which"),), key=("ids",))
 
 
 def test_what_does_not_exist_is_neither_answered_nor_missing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 from collection_pipeline.engine.checks.contract import CallCounts, Check, CheckOutcome, Evidence, Severity
 
@@ -83,6 +83,10 @@ class Coverage:
     name: str = field(default=COVERAGE, init=False)
     blocking: bool = field(default=True, init=False)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.hard <= self.soft <= 1:
+            raise ValueError(f"Coverage(hard={self.hard}, soft={self.soft}): write shares, 0 <= hard <= soft <= 1.")
+
     @property
     def description(self) -> str:
         return f"Share of calls answered: fails under {self.hard:.0%}, warns under {self.soft:.0%}."
@@ -130,6 +134,18 @@ class Volume:
     rows_severity: Severity = "hard"
     share_severity: Severity = "hard"
     name: str = field(default=VOLUME, init=False)
+
+    def __post_init__(self) -> None:
+        if self.min_rows < 0 or not 0 <= (self.min_share or 0) <= 1:
+            raise ValueError(
+                f"Volume(min_rows={self.min_rows}, min_share={self.min_share}): write a number of rows from 0, and a"
+                " share from 0 to 1 or None."
+            )
+        if not {self.rows_severity, self.share_severity} <= set(get_args(Severity)):
+            raise ValueError(
+                f"Volume(rows_severity={self.rows_severity!r}, share_severity={self.share_severity!r}): write"
+                f" {' or '.join(get_args(Severity))}."
+            )
 
     @property
     def blocking(self) -> bool:

@@ -7,14 +7,15 @@ Everything about an edge is written once, in the asset's `edges`, and read back 
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, VOLUME, Check, Schema, UniqueKey
+from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, VOLUME, Check, Present, Schema, UniqueKey
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.jobs.declaration import Declaration
-from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.edges import DeclarationError, Edge
 from collection_pipeline.engine.planning.graph import Deadline, Graph, GraphError, Job, ShelfLife, nearest
 from collection_pipeline.engine.runs.launches import RUN_ID
 
@@ -42,14 +43,17 @@ def collection_asset(
 
     Its name is the job_id, its docstring the description. `inputs` are named like the upstreams; that of an optional
     edge may be None. A `time_window` freshness policy is the shelf life of its artifacts, a `cron` one its deadline.
-    `checks` has a `Volume`, or an `AnyVolume` that says why none is needed. Raises `GraphError` when arguments and
-    edges do not match, `ValueError` when nothing is said about the volume.
+    `checks` has a `Volume`, or an `AnyVolume` that says why none is needed. Raises `DeclarationError` for a data set of
+    another name, for arguments that do not match the edges, and for checks that are missing or cannot be judged.
     """
 
     def decorate(body: Callable[..., Any]) -> dg.AssetsDefinition:
         job_id = body.__name__
-        _check_arguments(job_id, body, edges)
-        _check_volume(job_id, checks)
+        place = f"{Path(body.__code__.co_filename).name}:{body.__code__.co_firstlineno}: {job_id}"
+        _check_arguments(place, body, edges)
+        if dataset.name != job_id:
+            raise DeclarationError(f"{place} has the data set {dataset.name}; a data set is called like its job.")
+        _check_checks(place, dataset, checks)
         declared = (
             Schema(),
             *((UniqueKey(dataset.key),) if dataset.key else ()),
@@ -112,26 +116,36 @@ def _freshness(policy: Any) -> tuple[ShelfLife | None, Deadline | None]:
     return None, None
 
 
-def _check_arguments(job_id: str, body: Callable[..., Any], edges: Sequence[Edge]) -> None:
+def _check_arguments(place: str, body: Callable[..., Any], edges: Sequence[Edge]) -> None:
+    if not inspect.signature(body).parameters:
+        raise GraphError(f"{place} takes no argument; the first is the job, followed by one for each edge.")
     _, *names = inspect.signature(body).parameters
     upstreams = [edge.upstream for edge in edges]
     for edge in edges:
         if edge.upstream not in names:
             raise GraphError(
-                f"{edge.declared_at}: {job_id} has an edge from {edge.upstream} but no argument of that name."
+                f"{edge.declared_at}: {body.__name__} has an edge from {edge.upstream} but no argument of that name."
                 f" {nearest(edge.upstream, names)}"
             )
     for name in names:
         if name not in upstreams:
-            raise GraphError(f"{job_id} takes {name} but declares no edge from it. {nearest(name, upstreams)}")
+            raise GraphError(f"{place} takes {name} but declares no edge from it. {nearest(name, upstreams)}")
 
 
-def _check_volume(job_id: str, checks: Sequence[Check]) -> None:
-    if not any(check.name == VOLUME for check in checks):
-        raise ValueError(
-            f"{job_id} does not say how many rows are too few. Add Volume(min_rows=…, min_share=…) to its checks, or"
+def _check_checks(place: str, dataset: Dataset, checks: Sequence[Check]) -> None:
+    names = [check.name for check in checks]
+    if VOLUME not in names:
+        raise DeclarationError(
+            f"{place} does not say how many rows are too few. Add Volume(min_rows=…, min_share=…) to its checks, or"
             " AnyVolume(why=…) if any number is fine."
         )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DeclarationError(f"{place} has the check {twice} twice. Keep one.")
+    columns = [column.name for column in dataset.columns]
+    for check in checks:
+        if isinstance(check, Present) and check.column not in columns:
+            raise DeclarationError(f"{place} checks a column {check.column!r}. {nearest(check.column, columns)}")
 
 
 def _spec(

@@ -12,13 +12,13 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.planning.edges import DeclarationError, Edge
 
 _FORMAT = 1
 """Of the stored JSON; a stored graph outlives the code that wrote it."""
 
 
-class GraphError(ValueError):
+class GraphError(DeclarationError):
     """The declared edges do not make a graph; the message names the edges and where they were written."""
 
 
