@@ -14,12 +14,11 @@ from functools import partial
 from itertools import count, islice
 from statistics import median
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import dagster as dg
 
 from benchmarks.measuring import Figure, interleaved, seconds, workplace
-from benchmarks.workload import NOW
+from benchmarks.workload import NOW, ZONE
 from collection_pipeline.cli.opening import of_run
 from collection_pipeline.cli.state_table import look
 from collection_pipeline.definitions import GRAPH
@@ -77,7 +76,7 @@ class World:
         """Open a run."""
         run_id = next(self.further)
         self.instance.add_dynamic_partitions(RUN_ID, [run_id.text])
-        self.made.store.open_run(run_id, NOW, GRAPH, NOW)
+        self.made.store.open_run(run_id, ZONE, GRAPH, NOW)
 
     def look(self) -> None:
         """What a tick does again and again while a run is open."""
@@ -115,7 +114,7 @@ def _run_ids(size: int) -> Iterator[RunId]:
 
 
 def _insert(made: Collection, size: int) -> None:
-    made.store.open_run(RunId.parse("2000-01-01"), NOW.replace(year=2000, month=1, day=1), GRAPH, NOW)
+    made.store.open_run(RunId.parse("2000-01-01"), ZONE, GRAPH, NOW)
     database = Database(made.store.url)
     run_ids = _run_ids(size)
     for start in range(0, size, 5_000):
@@ -131,7 +130,7 @@ def _insert(made: Collection, size: int) -> None:
 
 
 def _add_run(rows: dict[str, list[dict[str, Any]]], run_id: RunId, number: int) -> None:
-    moment = run_id.moment(ZoneInfo("UTC"))
+    moment = run_id.moment(ZONE)
     made: dict[str, Artifact] = {}
     rows[runs.name].append(
         {"run_id": str(run_id), "moment": moment, "suffix": 1, "opened_at": moment, "graph_hash": graph_hash(GRAPH)}

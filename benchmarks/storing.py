@@ -18,7 +18,7 @@ import psycopg
 import pyarrow as pa
 
 from benchmarks.measuring import Figure, interleaved, ratio, seconds
-from benchmarks.workload import NOW
+from benchmarks.workload import NOW, ZONE
 from collection_pipeline.engine.checks import CallCounts, Check, Coverage, Evidence, Schema, UniqueKey, Volume, audit
 from collection_pipeline.engine.datasets import DTYPES, Column, Dataset, Kind
 from collection_pipeline.engine.holders import Holder
@@ -196,7 +196,7 @@ def _publish(url: str, frame: pd.DataFrame, *, audited: bool) -> float:
 
 
 def _published(store: Store, frame: pd.DataFrame, *, audited: bool = False) -> Published:
-    store.open_run(RUN, NOW, GRAPH, NOW)
+    store.open_run(RUN, ZONE, GRAPH, NOW)
     attempt = _claimed(store)
     return store.publish(
         attempt,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 
@@ -24,6 +25,7 @@ from collection_pipeline.steps import detail
 
 RUN = RunId.parse("2026-11-29")
 NOW = datetime(2026, 11, 29, 6, tzinfo=UTC)
+ZONE = ZoneInfo("UTC")
 GRAPH = graph_of(ASSETS)
 CHECKS: tuple[Check, ...] = (Schema(), UniqueKey(DETAIL_PAGES.key), Coverage(hard=0.8), Volume())
 
@@ -53,7 +55,7 @@ def found(places: int) -> pd.DataFrame:
 
 def searched(store: Store, places: int) -> None:
     """Open the run and publish its search."""
-    store.open_run(RUN, NOW, GRAPH, NOW)
+    store.open_run(RUN, ZONE, GRAPH, NOW)
     store.publish(
         claimed(store, SEARCH_RESULTS.name),
         SEARCH_RESULTS,

@@ -27,7 +27,7 @@ def daily_schedule(context: dg.ScheduleEvaluationContext, collection: dg.Resourc
     run_id = RunId.of_day(context.scheduled_execution_time, collection.timezone)
     # Partition and run request are created together: a run_id never exists without its run.
     context.instance.add_dynamic_partitions(RUN_ID, [run_id.text])
-    collection.store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
+    collection.store.open_run(run_id, collection.timezone, collection.graph, collection.now())
     return dg.RunRequest(run_key=run_id.text, partition_key=run_id.text, tags={REQUESTED_BY: daily_schedule.name})
 
 

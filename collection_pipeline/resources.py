@@ -140,7 +140,7 @@ def source_label(settings: Settings) -> str:
 
 @contextmanager
 def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
-    """The source that the settings name. The embedded emulator shows the day of `moment`, the run's own.
+    """The source that the settings name. The embedded emulator shows the day of `moment`, which is in the run's zone.
 
     Raises `SettingsError` before anything can be bought for which there is no way out.
     """
@@ -155,8 +155,7 @@ def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
         key = settings.serpbase_api_key
         yield client(settings.serpbase_base_url or SERPBASE_URL, key.get_secret_value() if key else "")
         return
-    day = moment.astimezone(settings.timezone).date()
-    with embedded(EmulatorOptions(day=day, faults=parse_faults(settings.emulator_faults))) as emulator:
+    with embedded(EmulatorOptions(day=moment.date(), faults=parse_faults(settings.emulator_faults))) as emulator:
         yield client(emulator.base_url, emulator.api_key)
 
 

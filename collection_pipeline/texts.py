@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Literal, get_args
-from zoneinfo import ZoneInfo
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -155,7 +154,7 @@ def text(language: Language, key: str, /, **values: object) -> str:
     return TEXTS[key].to(language, **values)
 
 
-def as_of_line(language: Language, as_of: datetime, moment: datetime, timezone: ZoneInfo) -> str:
+def as_of_line(language: Language, as_of: datetime, moment: datetime, timezone: tzinfo) -> str:
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
     "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well.
@@ -172,7 +171,7 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, timezone: 
     return text(language, "as_of", date=date, age=text(language, "age", words=words))
 
 
-def first_line(language: Language, as_of: datetime, moment: datetime, timezone: ZoneInfo) -> str:
+def first_line(language: Language, as_of: datetime, moment: datetime, timezone: tzinfo) -> str:
     """`as_of_line` in both languages, that of the report first."""
     others = [other for other in LANGUAGES if other != language]
     return " · ".join(as_of_line(each, as_of, moment, timezone) for each in (language, *others))

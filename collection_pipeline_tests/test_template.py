@@ -212,7 +212,7 @@ def test_synthetic_data_stays_labelled_after_a_change_of_source(
     template.configure()
     gateway = template.work
     run_id = RunId.parse("2026-11-29")
-    gateway.store.open_run(run_id, run_id.moment(gateway.timezone), gateway.graph, gateway.now())
+    gateway.store.open_run(run_id, gateway.timezone, gateway.graph, gateway.now())
     with gateway.store.database.write() as connection:
         failed = "UPDATE jobs SET status = 'failed', outcome = 'failed', attempted = '{}' WHERE run_id = :run_id"
         connection.execute(sa.text(f"{failed} AND job_id = 'search_results'"), {"run_id": run_id.text})

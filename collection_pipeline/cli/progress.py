@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from collection_pipeline.cli.terminal import console, inert
 
 if TYPE_CHECKING:
-    from datetime import datetime, tzinfo
+    from datetime import datetime
 
     from rich.progress import TaskID
 
@@ -104,7 +104,7 @@ class Bars:
 
 
 @contextmanager
-def shown(store: Store, run_id: str, timezone: tzinfo) -> Iterator[Display]:
+def shown(store: Store, run_id: str) -> Iterator[Display]:
     """Show the progress of a run, and this package's own log, until the block ends."""
     stream = _stderr()
     display = Bars(stream) if stream.isatty() else PlainLines(stream)
@@ -112,7 +112,7 @@ def shown(store: Store, run_id: str, timezone: tzinfo) -> Iterator[Display]:
     log = logging.getLogger("collection_pipeline")
     log.addHandler(handler)
     log.propagate = False
-    watch = _Watch(store, run_id, timezone, display)
+    watch = _Watch(store, run_id, display)
     try:
         if isinstance(display, Bars):
             with display.progress, watch:
@@ -144,9 +144,10 @@ class _LogLines(logging.Handler):
 class _Watch:
     """Tells a display about every start and end of a job of one run."""
 
-    def __init__(self, store: Store, run_id: str, timezone: tzinfo, display: Display) -> None:
-        self._store, self._run_id, self._timezone, self._display = store, run_id, timezone, display
-        self._seen = {job.job_id: _mark(job) for job in store.run_view(run_id).jobs}
+    def __init__(self, store: Store, run_id: str, display: Display) -> None:
+        view = store.run_view(run_id)
+        self._store, self._run_id, self._timezone, self._display = store, run_id, view.timezone, display
+        self._seen = {job.job_id: _mark(job) for job in view.jobs}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep_looking, name="progress", daemon=True)
 

@@ -77,7 +77,7 @@ def _take_over(work: Session, job_id: str) -> None:
     store = work.collection.store
     for running in store.running(work.run_id):
         if running.job_id == job_id:
-            since = running.since.astimezone(work.collection.timezone)
+            since = running.since.astimezone(store.run_view(work.run_id).timezone)
             reason = f"{running.holder} was made to give it up by: collect rerun --take-over"
             if store.fail_abandoned(work.run_id, job_id, running.holder, reason, work.collection.now()):
                 end_unwatched(work.instance, running.holder.dagster_run_id)  # or what it has planned is waited for

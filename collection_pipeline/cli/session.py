@@ -167,8 +167,8 @@ def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session
     collection = replace(resources.collection(GRAPH, settings), open_store=lambda: store)
     with open_instance(settings.dagster_home) as instance:
         instance.add_dynamic_partitions(RUN_ID, [run_id.text])
-        store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
-        with shown(store, run_id.text, collection.timezone) as display:
+        store.open_run(run_id, collection.timezone, collection.graph, collection.now())
+        with shown(store, run_id.text) as display:
             display.say(f"Run {run_id}; source: {collection.source_label}")
             collection = replace(collection, report_progress=display.calls)
             job = definitions(collection).resolve_job_def(collection_job.name)

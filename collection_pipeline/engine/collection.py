@@ -29,7 +29,8 @@ class Collection:
     """What assets, sensor and command line share. `max_credits` bounds each run (None: unbounded).
 
     `settings` are for the bodies of the assets: queries and languages are nothing that the engine knows of.
-    `open_source` is given the run's moment; `send` announces episodes and never raises; `now` gives aware instants.
+    `timezone` is for runs to be opened; each keeps the one it was opened in. `open_source` is given the run's moment in
+    the run's zone; `send` announces episodes and never raises; `now` gives aware instants.
     """
 
     graph: Graph

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import cached_property
-from zoneinfo import ZoneInfo
 
 import pandas as pd
 
@@ -50,7 +49,7 @@ class Inputs:
     run_id: str
     moment: datetime
     as_of: datetime
-    timezone: ZoneInfo
+    timezone: tzinfo
     language: Language
     source: str
     emulated: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import psutil
 
@@ -29,8 +30,7 @@ def holder_in(pid: int) -> Holder:
 
 
 def open_run(store: Store, run_id: str = RUN_ID) -> None:
-    parsed = RunId.parse(run_id)
-    store.open_run(parsed, parsed.local.replace(tzinfo=UTC), GRAPH, OPENED)
+    store.open_run(RunId.parse(run_id), ZoneInfo("UTC"), GRAPH, OPENED)
 
 
 def start(store: Store, job_id: str, run_id: str = RUN_ID, holder: Holder = ALIVE) -> Attempt:

@@ -101,8 +101,8 @@ class InProcess:
     def open(self, run_id: str, ago: timedelta = START_GRACE) -> None:
         """Open a run as the schedule does, but so long ago that the sensor is to start it."""
         self.instance.add_dynamic_partitions(RUN_ID, [run_id])
-        parsed, collection = RunId.parse(run_id), self.collection
-        self.store.open_run(parsed, parsed.moment(collection.timezone), collection.graph, collection.now() - ago)
+        collection = self.collection
+        self.store.open_run(RunId.parse(run_id), collection.timezone, collection.graph, collection.now() - ago)
 
     def evaluate(self) -> Sequence[dg.RunRequest]:
         """What one tick of the sensor requests now."""

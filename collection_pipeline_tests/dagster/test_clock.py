@@ -6,6 +6,7 @@ What the data speaks of is the run's moment, whatever the clock shows while it i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -150,6 +151,8 @@ def test_a_run_across_midnight_is_of_its_own_day_and_the_next_one_falls_back_to_
     report = world.current("daily_report", next_day)
     assert (report.as_of, report.degraded) == (moment, True)
     assert as_of_line("en", report.as_of, RunId.parse(next_day).moment(zone), zone) == f"data as of {day} (yesterday)"
-    assert f"uses detail_pages of {day}, version 1, data as of {day} 00:00, yesterday" in world.reason(
-        "daily_report", next_day
-    )
+    reason = world.reason("daily_report", next_day)
+    assert f"uses detail_pages of {day}, version 1, data as of {day} 00:00, yesterday" in reason
+
+    moved = definitions(assets(world.script), world.script, timezone=ZoneInfo("Pacific/Honolulu"))
+    assert replace(world, defs=moved).reason("daily_report", next_day) == reason, "a run keeps the zone of its days"

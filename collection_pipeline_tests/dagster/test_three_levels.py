@@ -122,7 +122,7 @@ def test_dagster_decides(fault: Fault, world: InProcess) -> None:
 def loop(world: InProcess, run_id: str, fault: Fault | None = None) -> None:
     """Level two: look at the table, start what is due, until nothing is."""
     store, graph, now = world.store, world.collection.graph, world.collection.now()
-    store.open_run(RunId.parse(run_id), RunId.parse(run_id).moment(world.collection.timezone), graph, now)
+    store.open_run(RunId.parse(run_id), world.collection.timezone, graph, now)
     while True:
         state = store.run_state(run_id, graph)
         decided = plan(graph, state, now)

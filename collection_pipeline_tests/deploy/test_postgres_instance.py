@@ -114,7 +114,7 @@ def test_a_run_survives_a_restart_of_the_server(
     with Store.open(url) as store:
         run_id = RunId.parse(RUN)
         instance.add_dynamic_partitions("run_id", [RUN])
-        store.open_run(run_id, run_id.moment(ZoneInfo("UTC")), GRAPH, datetime.now(UTC))
+        store.open_run(run_id, ZoneInfo("UTC"), GRAPH, datetime.now(UTC))
         with daemon(environ, log):
             until(lambda: charges.total() >= 4, "the first details", log)
             assert statuses(store) == {

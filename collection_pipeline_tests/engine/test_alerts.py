@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from apprise.decorators import notify
@@ -51,7 +52,7 @@ def channels() -> None:
 def store(sqlite_url: str) -> Iterator[Store]:
     taken.clear()
     with Store.open(sqlite_url) as store:
-        store.open_run(RUN, NOW, Graph.build([Job("details")]), NOW)
+        store.open_run(RUN, ZoneInfo("UTC"), Graph.build([Job("details")]), NOW)
         yield store
 
 

@@ -19,6 +19,7 @@ from collection_pipeline.engine.store import Attempt, Manifest, Published, Shown
 from collection_pipeline_tests.store.world import (
     GRAPH,
     SHELF_LIFE,
+    UTC_ZONE,
     World,
     dataset_of,
     moment_of,
@@ -47,7 +48,7 @@ class TestOpening:
         world.done(RUN, "search")
         before = world.store.run_view(RUN)
         later = world.now + timedelta(hours=1)
-        assert not world.store.open_run(RunId.parse(RUN), moment_of(RUN), GRAPH, later)
+        assert not world.store.open_run(RunId.parse(RUN), UTC_ZONE, GRAPH, later)
         assert world.store.run_view(RUN) == before
 
     def test_shows_in_the_state_table_as_anybody_would_query_it(self, world: World, database_url: str) -> None:
@@ -377,8 +378,7 @@ def test_earlier_row_counts_are_those_of_the_current_versions(world: World) -> N
 )
 def test_two_runs_of_one_moment_are_neither_before_the_other(world: World, one: str, other: str, zone: str) -> None:
     for run_id in (one, other):
-        parsed = RunId.parse(run_id)
-        world.store.open_run(parsed, parsed.moment(ZoneInfo(zone)), world.graph, world.now)
+        world.store.open_run(RunId.parse(run_id), ZoneInfo(zone), world.graph, world.now)
     world.done(one, "search", "details")
     world.fail(other, "search")
 
@@ -395,8 +395,7 @@ def test_runs_are_in_the_order_of_their_moments_then_of_their_suffixes(world: Wo
     """Also where clocks change: two runs an hour apart by the clock on the wall are two hours apart, or none."""
     in_order = ["2026-10-25", "2026-10-25.2", "2026-10-25.10", "2026-10-25T0230", "2026-10-25T0300", "2026-10-26"]
     for run_id in reversed(in_order):
-        parsed = RunId.parse(run_id)
-        world.store.open_run(parsed, parsed.moment(ZoneInfo("Europe/Berlin")), world.graph, world.now)
+        world.store.open_run(RunId.parse(run_id), ZoneInfo("Europe/Berlin"), world.graph, world.now)
     assert [run.run_id for run in world.store.open_runs()] == in_order
     for run_id in in_order:
         world.done(run_id, "search", "details")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 
@@ -16,6 +17,8 @@ from collection_pipeline.engine.planning.planner import Plan, plan
 from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Attempt, Holder, Manifest, Published, RunState, Store
+
+UTC_ZONE = ZoneInfo("UTC")
 
 SHELF_LIFE = timedelta(days=3)
 
@@ -83,7 +86,7 @@ def rejects() -> list[CheckOutcome]:
 
 
 def moment_of(run_id: str) -> datetime:
-    return RunId.parse(run_id).local.replace(tzinfo=UTC)
+    return RunId.parse(run_id).moment(UTC_ZONE)
 
 
 @dataclass
@@ -98,7 +101,7 @@ class World:
 
     def open(self, *run_ids: str) -> None:
         for run_id in run_ids:
-            assert self.store.open_run(RunId.parse(run_id), moment_of(run_id), self.graph, self.now)
+            assert self.store.open_run(RunId.parse(run_id), UTC_ZONE, self.graph, self.now)
 
     def state(self, run_id: str) -> RunState:
         return self.store.run_state(run_id, self.graph)

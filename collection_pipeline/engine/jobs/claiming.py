@@ -31,7 +31,7 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
     except RunIdError as error:
         raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
     store, automatic = collection.store, is_automatic(context.run)
-    store.open_run(run_id, run_id.moment(collection.timezone), collection.graph, collection.now())
+    store.open_run(run_id, collection.timezone, collection.graph, collection.now())
     take_graph(collection, run_id.text, even_if_settled=not automatic)
     release_abandoned(collection, run_id.text, partial(is_over, context.instance))
     name_worker(context.instance, context.run, context.job_def.executor_def.name)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.planning.state import Artifact, Status
@@ -41,7 +40,8 @@ class Input:
 class JobContext:
     """The run and job that a body works for.
 
-    `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC). `lineage` is all
+    `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC), `timezone`
+    the zone of the run's days. `lineage` is all
     that the inputs stand on, upstreams first; `missing` says how an upstream that was left out stands, None for
     one that was not. `settings` are those that the collection was made with, which the engine passes on unread.
     """
@@ -50,7 +50,7 @@ class JobContext:
     job_id: str
     moment: datetime
     as_of: datetime
-    timezone: ZoneInfo
+    timezone: tzinfo
     settings: Any
     calls: PaidCalls
     lineage: Sequence[Ancestor]

@@ -50,7 +50,8 @@ class Work:
         store.prepare(self.declaration.dataset)
         with ExitStack() as stack:
             # Opened by the first call that has to be bought: most reruns and every report buy none.
-            source = cache(lambda: stack.enter_context(self.collection.open_source(attempt.moment)))
+            moment = attempt.moment.astimezone(attempt.timezone)
+            source = cache(lambda: stack.enter_context(self.collection.open_source(moment)))
             calls = PaidCalls(store, source, attempt, self.collection.max_credits, self.collection.report_progress)
             product = _product(self.declaration.body(self._context(calls), **self._inputs()), self.attempt)
             self.picture = product.files.get(PICTURE)
@@ -80,7 +81,7 @@ class Work:
             as_of=self.attempt.as_of,
             lineage=self.lineage,
             missing=self._missing,
-            timezone=self.collection.timezone,
+            timezone=self.attempt.timezone,
             settings=self.collection.settings,
             calls=calls,
             previous=self._previous,
@@ -111,7 +112,7 @@ class Work:
             usual_rows=usual_rows,
             schema_errors=self.schema_errors,
             dropped=self.losses.dropped,
-            degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs, self.collection.timezone),
+            degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs, self.attempt.timezone),
             omitted=omitted_inputs(self.attempt.inputs),
         )
         outcomes = audit(self.declaration.checks, evidence)

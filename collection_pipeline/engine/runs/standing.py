@@ -47,7 +47,7 @@ def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] 
     attempts = {job.job_id: LastAttempt(job.dagster_run_id, job.outcome) for job in view.jobs}
     flying = in_flight(planned, graph, attempts, late_jobs(graph, view.opened_at, now))
     state = collection.store.run_state(run_id, graph, flying)
-    facts = Facts({job.job_id: _facts(job) for job in view.jobs}, collection.timezone)
+    facts = Facts({job.job_id: _facts(job) for job in view.jobs}, view.timezone)
     return Standing(state, Explanation(graph, state, plan(graph, state, now), facts), view)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -16,7 +16,7 @@ from collection_pipeline.engine.planning.state import Inputs
 from collection_pipeline.engine.store.errors import LostClaimError, StoreError, UnknownJobError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import inputs_to_json
-from collection_pipeline.engine.store.runs import lock_run, touch
+from collection_pipeline.engine.store.runs import lock_run, touch, zone_of
 from collection_pipeline.engine.store.schema import jobs
 from collection_pipeline.engine.store.states import RunState, load_state
 from collection_pipeline.engine.words.outcomes import ABANDONED
@@ -44,6 +44,7 @@ class Attempt:
     source: str
     inputs: Inputs
     moment: datetime
+    timezone: tzinfo
     suffix: int
     started_at: datetime
     generation: int
@@ -129,6 +130,7 @@ class Attempts(StorePart):
                 source=source,
                 inputs=inputs,
                 moment=run.moment,
+                timezone=zone_of(run),
                 suffix=run.suffix,
                 started_at=row.started_at if is_retry else now,
                 generation=row.generation,

@@ -10,11 +10,17 @@ from collection_pipeline.engine.store.database import SCHEMA, Database, advisory
 from collection_pipeline.engine.store.errors import SchemaTooNewError, StoreUnavailableError
 from collection_pipeline.engine.store.schema import metadata, store_schema
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Migrations = Mapping[int, Callable[[sa.Connection], None]]
 
-MIGRATIONS: Migrations = {}
+
+def _store_time_zones(connection: sa.Connection) -> None:
+    """Version 2: each run keeps the zone it was opened in. Of older runs nobody knows it; theirs stays NULL."""
+    connection.execute(sa.text("ALTER TABLE runs ADD COLUMN timezone text"))
+
+
+MIGRATIONS: Migrations = {2: _store_time_zones}
 """By version, what leads there from the version before. All needed steps run in one transaction."""
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timezone, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
@@ -43,6 +44,17 @@ def lock_run(connection: sa.Connection, run_id: str) -> sa.Row[Any]:
     return row
 
 
+def zone_of(run: sa.Row[Any]) -> tzinfo:
+    """The time zone of a run, from its row in `runs`: the one it was opened in, whatever the settings say by now.
+
+    Runs from before schema 2 did not keep it. Theirs is the offset from UTC that their name and moment show, which is
+    the zone's own but for clock changes.
+    """
+    if run.timezone is not None:
+        return ZoneInfo(run.timezone)
+    return timezone(RunId.parse(run.run_id).local.replace(tzinfo=UTC) - run.moment)
+
+
 def unknown_run(run_id: str) -> UnknownRunError:
     return UnknownRunError(f"There is no run {run_id}. Open it with: collect run {run_id}")
 
@@ -56,15 +68,22 @@ def touch(connection: sa.Connection, run_ids: Collection[str]) -> None:
 class Runs(StorePart):
     """Opening runs, finding the open ones, and giving them a changed graph."""
 
-    def open_run(self, run_id: RunId, moment: datetime, graph: Graph, now: datetime) -> bool:
+    def open_run(self, run_id: RunId, timezone: ZoneInfo, graph: Graph, now: datetime) -> bool:
         """Open a run with all its jobs pending; True if it is new. A run that exists is left as it is.
 
-        `moment` is the instant the run speaks of, `now` the instant it is opened.
+        `timezone` is the zone of its name, and of its days from then on; `now` the instant it is opened.
         """
         with self.database.write() as connection:
             remembered = _remember(self.database, connection, graph)
-            row = {"moment": moment, "suffix": run_id.suffix, "opened_at": now, "graph_hash": remembered}
-            insert = self.database.insert_new(runs).values(run_id=str(run_id), **row).returning(runs.c.run_id)
+            row = {
+                "run_id": run_id.text,
+                "moment": run_id.moment(timezone),
+                "suffix": run_id.suffix,
+                "opened_at": now,
+                "graph_hash": remembered,
+                "timezone": timezone.key,
+            }
+            insert = self.database.insert_new(runs).values(row).returning(runs.c.run_id)
             is_new = connection.execute(insert).one_or_none() is not None
             if is_new:
                 _insert_jobs(connection, str(run_id), graph)

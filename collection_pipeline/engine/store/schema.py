@@ -76,6 +76,8 @@ runs = sa.Table(
     sa.Column("graph_hash", sa.Text, sa.ForeignKey("graphs.graph_hash"), nullable=False),
     # Counts every change of the run's state, so that a plan made on an older state is recognised as such.
     _counter("revision"),
+    # The IANA name of the zone it was opened in; NULL for runs from before schema 2 (see `runs.zone_of`).
+    sa.Column("timezone", sa.Text),
     sa.Index("ix_runs_order", "moment", "suffix"),
 )
 sa.Index(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ from collection_pipeline.engine.store.attempts import holder_of
 from collection_pipeline.engine.store.ledger import Credits
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of, inputs_from_json
-from collection_pipeline.engine.store.runs import unknown_run
+from collection_pipeline.engine.store.runs import unknown_run, zone_of
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, graphs, jobs, runs
 
 
@@ -85,6 +85,7 @@ class RunView:
 
     run_id: str
     moment: datetime
+    timezone: tzinfo
     opened_at: datetime
     settled_at: datetime | None
     graph: Graph
@@ -117,7 +118,7 @@ class Views(StorePart):
         order = {job_id: place for place, job_id in enumerate(graph.jobs)}
         rows = sorted(rows, key=lambda row: (order.get(row.job_id, len(order)), row.job_id))
         views = tuple(_job_view(row, current.get(row.job_id), latest.get(row.job_id)) for row in rows)
-        return RunView(run_id, run.moment, run.opened_at, run.settled_at, graph, views)
+        return RunView(run_id, run.moment, zone_of(run), run.opened_at, run.settled_at, graph, views)
 
     def newest_run(self) -> str | None:
         """The run_id of the last run in the order of runs; None where there is no run yet."""

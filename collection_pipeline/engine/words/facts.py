@@ -30,7 +30,7 @@ class JobFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts by job_id, and the zone in which people read times."""
+    """Facts by job_id, and the zone of the run, in which people read its times."""
 
     jobs: Mapping[str, JobFacts] = field(default_factory=dict)
     timezone: tzinfo = UTC
