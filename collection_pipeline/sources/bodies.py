@@ -28,6 +28,14 @@ class BodyError(Exception):
     """Why a body is not a JSON object. The text quotes nothing of the body."""
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise BodyError(f"the body holds {name}, which is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+"""Made once: `json.loads` makes one for each body."""
+
+
 def read_object(raw: bytes, secret: str) -> tuple[dict[str, Any], bytes]:
     """The object and its bytes: the original ones, or re-encoded if something had to be cleaned. Raises `BodyError`."""
     raw = raw.removeprefix(_BYTE_ORDER_MARK).strip()
@@ -36,7 +44,7 @@ def read_object(raw: bytes, secret: str) -> tuple[dict[str, Any], bytes]:
     if raw.count(b",") > MAX_COMMAS:
         raise BodyError("the body has too many values")
     try:
-        payload = json.loads(raw.decode(), parse_constant=_refuse_constant)
+        payload = _DECODER.decode(raw.decode())
     except UnicodeDecodeError:
         raise BodyError("the body is not UTF-8") from None
     except RecursionError:
@@ -106,7 +114,3 @@ def _clean_array(value: list[Any], depth: int, secret: str) -> list[Any]:
 
 def _encode(payload: dict[str, Any]) -> bytes:
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise BodyError(f"the body holds {name}, which is not JSON")

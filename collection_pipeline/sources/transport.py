@@ -50,7 +50,6 @@ def open_session(timeouts: Timeouts, connections: int, headers: dict[str, str]) 
         headers=headers,
         timeout=aiohttp.ClientTimeout(
             total=timeouts.total_s,
-            connect=timeouts.connect_s,
             sock_connect=timeouts.connect_s,
             sock_read=timeouts.read_s,
         ),

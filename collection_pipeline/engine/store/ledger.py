@@ -27,6 +27,8 @@ OK = "ok"
 
 _LOOKUP = 500
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
 _ANSWER = (
     requests.c.endpoint,
     requests.c.params,
@@ -194,7 +196,7 @@ def _row(attempt: Attempt, exchange: Exchange) -> dict[str, Any]:
         "source": attempt.source,
         "endpoint": exchange.request.endpoint,
         "fingerprint": exchange.request.fingerprint,
-        "params": _storable(json.dumps(dict(exchange.request.params), ensure_ascii=False, sort_keys=True)),
+        "params": _storable(_ENCODER.encode(dict(exchange.request.params))),
         "try_number": exchange.number,
         "kind": OK if exchange.error is None else exchange.error.kind,
         "request_id": exchange.request_id and _storable(exchange.request_id),
