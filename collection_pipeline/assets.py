@@ -147,6 +147,7 @@ def _provenance(ancestor: Ancestor, run_id: str) -> report.Provenance:
         artifact.run_id,
         artifact.version,
         artifact.as_of,
+        ancestor.published_at,
         artifact.stands_on_older_data(run_id),
         ancestor.row_count,
         ancestor.credits_charged,

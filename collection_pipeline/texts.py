@@ -31,6 +31,7 @@ TEXTS: Mapping[str, Text] = {
     "age": Text(" ({words})", "（{words}）"),
     "today": Text("today", "今日"),
     "earlier_today": Text("earlier today", "今日稍早"),
+    "collected": Text("collected on {date}", "采集于 {date}"),
     "yesterday": Text("yesterday", "昨日"),
     "days_ago": Text("{n} days ago", "{n} 天前"),
     "days_after": Text("{n} days after the run's day", "批次日之后 {n} 天", one="the day after the run's"),
@@ -154,27 +155,33 @@ def text(language: Language, key: str, /, **values: object) -> str:
     return TEXTS[key].to(language, **values)
 
 
-def as_of_line(language: Language, as_of: datetime, moment: datetime, timezone: tzinfo) -> str:
+def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
-    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well.
+    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Of the run's
+    own day, "today" is said only if the data is of that day: "(collected on 2026-11-29)" if `collected_at` is later.
     """
-    local, run = as_of.astimezone(timezone), moment.astimezone(timezone)
+    local, run, collected = (instant.astimezone(timezone) for instant in (as_of, moment, collected_at))
     days = (run.date() - local.date()).days
     date = local.date().isoformat()
-    if days == 0 and as_of < moment:
-        date, words = f"{date} {local:%H:%M}", text(language, "earlier_today")
-    elif days in (0, 1):
-        words = text(language, "today" if days == 0 else "yesterday")
+    if days == 0:
+        if as_of < moment:
+            date = f"{date} {local:%H:%M}"
+        if collected.date() > run.date():
+            words = text(language, "collected", date=collected.date().isoformat())
+        else:
+            words = text(language, "earlier_today" if as_of < moment else "today")
+    elif days == 1:
+        words = text(language, "yesterday")
     else:
         words = text(language, "days_ago" if days > 0 else "days_after", n=abs(days))
     return text(language, "as_of", date=date, age=text(language, "age", words=words))
 
 
-def first_line(language: Language, as_of: datetime, moment: datetime, timezone: tzinfo) -> str:
+def first_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
     """`as_of_line` in both languages, that of the report first."""
     others = [other for other in LANGUAGES if other != language]
-    return " · ".join(as_of_line(each, as_of, moment, timezone) for each in (language, *others))
+    return " · ".join(as_of_line(each, as_of, moment, collected_at, timezone) for each in (language, *others))
 
 
 def _shown(value: object) -> object:

@@ -132,12 +132,15 @@ def test_a_place_that_two_queries_find_is_bought_once_and_keeps_both(template: T
 def test_the_report_is_a_page_a_table_and_a_workbook_and_says_what_it_stands_on(
     template: Template, tmp_path: Path
 ) -> None:
-    template.materialize()
+    day = "2020-02-03"
+    template.materialize(day)
 
-    folder = tmp_path / "data" / "reports" / RUN / "daily_report" / "v1"
+    folder = tmp_path / "data" / "reports" / day / "daily_report" / "v1"
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in folder.iterdir()} == {"report.html", "places.csv", "places.xlsx", "picture.svg"}
-    assert page.index("data as of 2026-11-29 (today)") < page.index("数据截至 2026-11-29（今日）") < page.index("<h1")
+    collected = str(template.rows("SELECT min(published_at) FROM artifacts")[0][0])[:10]
+    english, chinese = f"data as of {day} (collected on {collected})", f"数据截至 {day}（采集于 {collected}）"
+    assert page.index(english) < page.index(chinese) < page.index("<h1")
     assert "emulator (synthetic)" in page
     request_id = template.rows("SELECT request_id FROM requests WHERE endpoint = 'maps_detail' ORDER BY id")[0][0]
     assert str(request_id) in page

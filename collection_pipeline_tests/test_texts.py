@@ -58,27 +58,47 @@ def test_an_unknown_text_and_a_missing_value_are_errors() -> None:
     ],
 )
 def test_the_first_line_has_the_right_word_for_the_age(as_of: datetime, english: str, chinese: str) -> None:
-    assert as_of_line("en", as_of, MOMENT, UTC_ZONE) == english
-    assert as_of_line("zh", as_of, MOMENT, UTC_ZONE) == chinese
-    assert first_line("en", as_of, MOMENT, UTC_ZONE) == f"{english} · {chinese}"
-    assert first_line("zh", as_of, MOMENT, UTC_ZONE) == f"{chinese} · {english}"
+    assert as_of_line("en", as_of, MOMENT, MOMENT, UTC_ZONE) == english
+    assert as_of_line("zh", as_of, MOMENT, MOMENT, UTC_ZONE) == chinese
+    assert first_line("en", as_of, MOMENT, MOMENT, UTC_ZONE) == f"{english} · {chinese}"
+    assert first_line("zh", as_of, MOMENT, MOMENT, UTC_ZONE) == f"{chinese} · {english}"
 
 
 def test_earlier_on_the_same_day_shows_the_time() -> None:
     evening = datetime(2026, 11, 29, 18, tzinfo=UTC)
-    assert as_of_line("en", MOMENT, evening, UTC_ZONE) == "data as of 2026-11-29 00:00 (earlier today)"
-    assert as_of_line("zh", MOMENT, evening, UTC_ZONE) == "数据截至 2026-11-29 00:00（今日稍早）"
+    assert as_of_line("en", MOMENT, evening, evening, UTC_ZONE) == "data as of 2026-11-29 00:00 (earlier today)"
+    assert as_of_line("zh", MOMENT, evening, evening, UTC_ZONE) == "数据截至 2026-11-29 00:00（今日稍早）"
+
+
+@pytest.mark.parametrize(
+    ("as_of", "collected_after", "words"),
+    [
+        (MOMENT, timedelta(hours=23, minutes=59), "2026-11-29 (today)"),
+        (MOMENT, timedelta(hours=24), "2026-11-29 (collected on 2026-11-30)"),
+        (MOMENT - timedelta(days=1), timedelta(days=30), "2026-11-28 (yesterday)"),
+    ],
+)
+def test_today_is_only_said_of_data_that_was_collected_on_that_day(
+    as_of: datetime, collected_after: timedelta, words: str
+) -> None:
+    assert as_of_line("en", as_of, MOMENT, MOMENT + collected_after, UTC_ZONE) == f"data as of {words}"
+
+
+def test_what_is_of_earlier_on_a_day_and_was_collected_later_shows_both() -> None:
+    evening, later = MOMENT + timedelta(hours=18), MOMENT + timedelta(days=30)
+    words = "data as of 2026-11-29 00:00 (collected on 2026-12-29)"
+    assert as_of_line("en", MOMENT, evening, later, UTC_ZONE) == words
 
 
 def test_days_are_those_of_the_runs_time_zone() -> None:
     """Half an hour apart, on both sides of midnight in Shanghai, on one day in UTC."""
     before, after = datetime(2026, 11, 28, 15, 45, tzinfo=UTC), datetime(2026, 11, 28, 16, 15, tzinfo=UTC)
-    assert as_of_line("en", before, after, ZoneInfo("Asia/Shanghai")) == "data as of 2026-11-28 (yesterday)"
-    assert as_of_line("en", before, after, UTC_ZONE) == "data as of 2026-11-28 15:45 (earlier today)"
+    assert as_of_line("en", before, after, after, ZoneInfo("Asia/Shanghai")) == "data as of 2026-11-28 (yesterday)"
+    assert as_of_line("en", before, after, after, UTC_ZONE) == "data as of 2026-11-28 15:45 (earlier today)"
 
 
 def test_a_day_of_25_hours_is_one_day() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     run, yesterday = datetime(2026, 10, 26, tzinfo=berlin), datetime(2026, 10, 25, tzinfo=berlin)
     assert run.astimezone(UTC) - yesterday.astimezone(UTC) == timedelta(hours=25)
-    assert as_of_line("en", yesterday, run, berlin) == "data as of 2026-10-25 (yesterday)"
+    assert as_of_line("en", yesterday, run, run, berlin) == "data as of 2026-10-25 (yesterday)"

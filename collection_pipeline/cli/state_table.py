@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from collection_pipeline.cli.group import FAILED
 from collection_pipeline.cli.opening import instant
 from collection_pipeline.cli.terminal import columns, console, inert, is_terminal, result, result_json, table
-from collection_pipeline.engine.words.ages import clock, day_of
+from collection_pipeline.engine.words.ages import clock
+from collection_pipeline.texts import as_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,8 +87,8 @@ class StateTable:
         view = self.found.view
         parts = [f"Run {view.run_id}: {'settled' if self.settled else 'open'}"]
         if self._as_of is not None:
-            day = day_of(self._as_of, view.moment, self._zone)
-            parts.append(f"data as of {self._as_of.astimezone(self._zone):%Y-%m-%d %H:%M} ({day})")
+            collected_at = min(job.current.published_at for job in view.jobs if job.current is not None)
+            parts.append(as_of_line("en", self._as_of, view.moment, collected_at, self._zone))
         return "; ".join(parts)
 
     def footer(self) -> list[str]:

@@ -12,7 +12,7 @@ from collection_pipeline.steps.report_page import page_html, picture_svg, summar
 from collection_pipeline.steps.report_table import changes, table
 from collection_pipeline.steps.report_view import view
 from collection_pipeline.steps.spreadsheets import csv, workbook
-from collection_pipeline.texts import first_line, text
+from collection_pipeline.texts import text
 
 __all__ = ["Inputs", "Provenance", "Report", "build"]
 
@@ -64,7 +64,7 @@ def _about(inputs: Inputs) -> list[tuple[str, str]]:
     language = inputs.language
     lines = [
         (text(language, "title"), inputs.run_id),
-        ("", first_line(language, inputs.as_of, inputs.moment, inputs.timezone)),
+        ("", inputs.first_line),
         (text(language, "source"), inputs.source),
     ]
     if inputs.emulated:

@@ -12,14 +12,15 @@ import pandas as pd
 from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.planning.state import Status
 from collection_pipeline.steps import news as news_step
-from collection_pipeline.texts import Language, text
+from collection_pipeline.texts import Language, first_line, text
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """One artifact that the report stands on, directly or further up, and what it cost.
 
-    `degraded`: it stands in for this run's own or was itself built on older data. `request_ids` is a sample of the
+    `collected_at`: when it was stored, whatever moment it speaks of. `degraded`: it stands in for this run's own or was
+    itself built on older data. `request_ids` is a sample of the
     `request_count` API calls its rows were read from, at `source`.
     """
 
@@ -27,6 +28,7 @@ class Provenance:
     run_id: str
     version: int
     as_of: datetime
+    collected_at: datetime
     degraded: bool
     rows: int
     credits: int
@@ -61,6 +63,12 @@ class Inputs:
     previous_run_id: str = ""
     coverage: CallCounts | None = None
     provenance: Sequence[Provenance] = ()
+
+    @property
+    def first_line(self) -> str:
+        """What the data speaks of, in both languages; see `texts.as_of_line`."""
+        collected_at = min((item.collected_at for item in self.provenance), default=self.moment)
+        return first_line(self.language, self.as_of, self.moment, collected_at, self.timezone)
 
     @cached_property
     def compared(self) -> pd.DataFrame | None:

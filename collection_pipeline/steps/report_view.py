@@ -12,7 +12,7 @@ import pandas as pd
 from collection_pipeline.steps import charts
 from collection_pipeline.steps.report_inputs import Inputs
 from collection_pipeline.steps.report_table import Changes
-from collection_pipeline.texts import Language, first_line, text
+from collection_pipeline.texts import Language, text
 
 TOP_SHOWN = 25
 """Places listed on the page; the files have all of them."""
@@ -68,7 +68,7 @@ def view(inputs: Inputs, frame: pd.DataFrame, changed: Changes | None) -> View:
     categories = charts.by_category(frame, text(language, "no_category"), text(language, "other"))
     return View(
         inputs=inputs,
-        first_line=first_line(language, inputs.as_of, inputs.moment, inputs.timezone),
+        first_line=inputs.first_line,
         places=_places(frame, TOP_SHOWN),
         mean_rating=float(frame["rating"].mean()) if rated else None,
         rated=rated,

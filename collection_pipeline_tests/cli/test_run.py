@@ -36,7 +36,10 @@ DETAILS_DOWN = {"COLLECTION_EMULATOR_FAULTS": "maps_detail=unauthorized"}
 def test_a_first_run_collects_everything_and_shows_where_the_report_is(collected: Collected) -> None:
     done = collected.done
     assert done.code == 0, done.err
-    assert done.out.startswith("Run 2026-11-29: settled; data as of 2026-11-29 00:00 (today)\n")
+    # "today" on that very day.
+    assert re.match(
+        r"Run 2026-11-29: settled; data as of 2026-11-29 \((today|collected on \d{4}-\d\d-\d\d)\)\n", done.out
+    )
     found = re.search(r"^daily_report: (.*\.html) \(beside it: .*\)$", done.out, re.MULTILINE)
     assert found is not None
     assert "<html" in Path(found[1]).read_text("utf-8")

@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.store import UnknownRunError
 from collection_pipeline.texts import as_of_line
-from collection_pipeline_tests.dagster.in_process import InProcess, in_process
+from collection_pipeline_tests.dagster.in_process import InProcess, failures, in_process
 from collection_pipeline_tests.dagster.small_collection import assets, definitions
 
 MONDAY, TUESDAY, WEDNESDAY = (f"2026-03-0{day}" for day in range(2, 5))
@@ -102,6 +103,23 @@ class TestSetBackByTwoHours:
         assert world.statuses(TUESDAY) == ALL_DONE
 
 
+class TestBeforeTheDayOfARun:
+    def test_it_is_not_opened(self, world: InProcess) -> None:
+        world.at(f"{TUESDAY}T23:50")
+        (told,) = failures(world.launch(WEDNESDAY, "search_results"))
+        assert told.startswith(f"search_results did not start: The day of run {WEDNESDAY} has not begun")
+        assert told.endswith(f"Type: collect run {TUESDAY}")
+        with pytest.raises(UnknownRunError):
+            world.view(WEDNESDAY)
+
+    def test_it_goes_on_if_the_clock_was_set_back_since(self, world: InProcess) -> None:
+        world.at(f"{WEDNESDAY}T00:10")
+        world.open(WEDNESDAY)
+        world.at(f"{TUESDAY}T23:50")
+        world.launch(WEDNESDAY)
+        assert world.statuses(WEDNESDAY) == ALL_DONE
+
+
 @pytest.fixture(
     params=[
         ("Europe/Berlin", "2026-03-28", "2026-03-29"),  # the second day has 23 hours
@@ -141,7 +159,7 @@ def test_a_run_across_midnight_is_of_its_own_day_and_the_next_one_falls_back_to_
     report = world.current("daily_report", day)
     assert world.statuses(day) == ALL_DONE
     assert (report.as_of, report.degraded) == (moment, False)
-    assert as_of_line("en", report.as_of, moment, zone) == f"data as of {day} (today)"
+    assert as_of_line("en", report.as_of, moment, moment, zone) == f"data as of {day} (today)"
 
     at(f"{next_day}T06:00")
     world.open(next_day)
@@ -150,7 +168,8 @@ def test_a_run_across_midnight_is_of_its_own_day_and_the_next_one_falls_back_to_
 
     report = world.current("daily_report", next_day)
     assert (report.as_of, report.degraded) == (moment, True)
-    assert as_of_line("en", report.as_of, RunId.parse(next_day).moment(zone), zone) == f"data as of {day} (yesterday)"
+    next_moment = RunId.parse(next_day).moment(zone)
+    assert as_of_line("en", report.as_of, next_moment, moment, zone) == f"data as of {day} (yesterday)"
     reason = world.reason("daily_report", next_day)
     assert f"uses detail_pages of {day}, version 1, data as of {day} 00:00, yesterday" in reason
 

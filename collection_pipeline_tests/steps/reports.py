@@ -41,9 +41,17 @@ def mentions(places: pd.DataFrame, items: Sequence[dict[str, Any]]) -> pd.DataFr
     return news.rows(places, bought).rows
 
 
-def artifact(job_id: str = "detail_pages", run_id: str = "2026-11-29", *, degraded: bool = False) -> Provenance:
+def artifact(
+    job_id: str = "detail_pages",
+    run_id: str = "2026-11-29",
+    *,
+    collected_at: datetime | None = None,
+    degraded: bool = False,
+) -> Provenance:
     as_of = YESTERDAY if degraded else MOMENT
-    return Provenance(job_id, run_id, 2, as_of, degraded, 30, 60, ("5b0f6c1e-7b1d", "5b0f6c1e-7b1e"), 30)
+    return Provenance(
+        job_id, run_id, 2, as_of, collected_at or as_of, degraded, 30, 60, ("5b0f6c1e-7b1d", "5b0f6c1e-7b1e"), 30
+    )
 
 
 def inputs(**changed: Any) -> Inputs:

@@ -78,6 +78,16 @@ def test_a_report_on_its_own_day_makes_no_such_fuss() -> None:
     assert "⚠" not in report.summary
 
 
+def test_a_report_of_a_day_whose_data_was_collected_later_says_when() -> None:
+    whole = [
+        artifact("search_results", collected_at=YESTERDAY + timedelta(days=9)),
+        artifact(collected_at=YESTERDAY + timedelta(days=10)),
+    ]
+    assert Page(build(inputs(provenance=whole)).html).texts[0] == (
+        "data as of 2026-11-29 (collected on 2026-12-07) · 数据截至 2026-11-29（采集于 2026-12-07）"
+    )
+
+
 def test_the_emulator_never_passes_for_the_real_service() -> None:
     said = "Data of the built-in emulator, for trying out: not from the real service."
     report = build(inputs(emulated=True, source="emulator (synthetic)"))

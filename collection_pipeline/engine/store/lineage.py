@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +26,7 @@ class Ancestor:
     artifact: Artifact
     row_count: int
     source: str | None
+    published_at: datetime
     credits_charged: int
     checks: list[dict[str, Any]]
     request_count: int
@@ -77,6 +79,7 @@ def _ancestor(connection: sa.Connection, row: sa.Row[Any]) -> Ancestor:
         artifact_of(row),
         row.row_count,
         row.source,
+        row.published_at,
         row.credits_charged,
         row.checks,
         connection.execute(sa.select(sa.func.count()).where(bought)).scalar_one(),
