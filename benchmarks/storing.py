@@ -217,7 +217,7 @@ def _claimed(store: Store) -> Attempt:
         source="benchmark",
         decide=lambda _: {},
         is_over=lambda _: True,
-        now=NOW,
+        now=lambda: NOW,
     )
 
 

@@ -76,7 +76,7 @@ def claimed(store: Store, job_id: str) -> Attempt:
         source="benchmark",
         decide=gate(GRAPH, job_id, automatic=False, now=NOW),
         is_over=lambda _: True,
-        now=NOW,
+        now=lambda: NOW,
     )
 
 

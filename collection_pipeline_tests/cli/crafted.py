@@ -35,7 +35,9 @@ def open_run(store: Store, run_id: str = RUN_ID) -> None:
 
 def start(store: Store, job_id: str, run_id: str = RUN_ID, holder: Holder = ALIVE) -> Attempt:
     decide = gate(GRAPH, job_id, automatic=False, now=OPENED)
-    return store.claim(run_id, job_id, holder, GRAPH, source="a", decide=decide, is_over=lambda _: False, now=OPENED)
+    return store.claim(
+        run_id, job_id, holder, GRAPH, source="a", decide=decide, is_over=lambda _: False, now=lambda: OPENED
+    )
 
 
 def fail(store: Store, job_id: str, reason: str, run_id: str = RUN_ID) -> None:

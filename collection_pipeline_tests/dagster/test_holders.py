@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from collection_pipeline.engine.holders import Holder, process_is_gone, this_process
-from collection_pipeline.engine.jobs.claiming import refuse_if_made_meanwhile
 from collection_pipeline.engine.runs.launches import (
     PARTITION,
     PROCESS,
@@ -66,7 +65,7 @@ def held(world: InProcess, holder: Holder) -> Attempt:
         source=world.collection.source_label,
         decide=lambda _: {},
         is_over=lambda _: False,
-        now=world.script.now(),
+        now=world.script.now,
     )
 
 
@@ -219,16 +218,15 @@ def test_an_automatic_launch_of_a_job_that_a_settled_run_does_not_have_finds_not
 
 
 def test_of_two_launches_at_once_the_one_that_waited_for_its_turn_buys_nothing_again(opened: InProcess) -> None:
-    asked_for_first = opened.instance.create_run_for_job(
-        opened.defs.resolve_job_def("collection_job"), tags={PARTITION: TODAY}
-    )
     opened.script.set_clock(datetime.now(UTC))
-    made = opened.launch(TODAY, "search_results")
-
-    with pytest.raises(dg.Failure, match=f"was made by Dagster run {made.run_id} while this launch waited"):
-        refuse_if_made_meanwhile(opened.instance, asked_for_first.run_id, opened.collection, TODAY, "search_results")
+    opened.launch(TODAY, "search_results")
     assert opened.launch(TODAY, "search_results").success, "who asks afterwards gets a further version"
-    assert opened.current("search_results", TODAY).version == 2
+
+    opened.script.set_clock(datetime.now(UTC) + timedelta(hours=1))  # done after what follows was asked for
+    made = opened.launch(TODAY, "search_results")
+    (told,) = failures(opened.launch(TODAY, "search_results"))
+    assert f"was made by Dagster run {made.run_id} while this launch waited" in told
+    assert opened.current("search_results", TODAY).version == 3
 
 
 def test_a_worker_is_named_so_that_its_end_is_noticed_when_all_of_dagster_was_killed_with_it(opened: InProcess) -> None:

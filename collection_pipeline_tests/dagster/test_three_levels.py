@@ -134,7 +134,7 @@ def loop(world: InProcess, run_id: str, fault: Fault | None = None) -> None:
             decide = gate(graph, job_id, automatic=True, now=now)
             me = Holder("the loop", "this host", os.getpid(), 0.0)
             attempt = store.claim(
-                run_id, job_id, me, graph, source="a", decide=decide, is_over=lambda _: False, now=now
+                run_id, job_id, me, graph, source="a", decide=decide, is_over=lambda _: False, now=lambda: now
             )
             if fault is not None and fault.job_id == job_id:
                 store.fail(attempt, "it went wrong", "test", now)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from collection_pipeline.engine.planning.planner import plan
-from collection_pipeline.engine.store import HeldError, Holder, RunState, UnknownJobError, UnknownRunError
+from collection_pipeline.engine.store import (
+    HeldError,
+    Holder,
+    MadeMeanwhileError,
+    RunState,
+    UnknownJobError,
+    UnknownRunError,
+)
 from collection_pipeline_tests.store import processes
 from collection_pipeline_tests.store.world import GRAPH, World, dataset_of, holder
 
@@ -54,10 +62,45 @@ def test_a_dead_holder_is_taken_over(world: World) -> None:
         return True
 
     attempt = world.store.claim(
-        RUN, "search", holder("alive"), GRAPH, source="a", decide=lambda _: {}, is_over=is_over, now=world.now
+        RUN, "search", holder("alive"), GRAPH, source="a", decide=lambda _: {}, is_over=is_over, now=lambda: world.now
     )
     assert asked == [dead.holder]
     assert attempt.number == 2
+
+
+class TestMadeWhileALaunchWaited:
+    """Two launches of one job at once: the second waited for its turn, and meets no holder any more."""
+
+    def test_is_not_made_again(self, world: World) -> None:
+        world.open(RUN)
+        launched_at = world.now
+        world.now += timedelta(minutes=1)
+        world.publish(world.claim(RUN, "search", holder("first")))
+        before = world.store.run_view(RUN)
+        with pytest.raises(MadeMeanwhileError, match="was made meanwhile, by Dagster run first"):
+            world.claim(RUN, "search", holder("second"), launched_at=launched_at)
+        assert world.store.run_view(RUN) == before
+
+    @pytest.mark.parametrize(
+        ("by", "launched_after_min", "set_back_min"),
+        [("second", 1, 0), ("first", 0, 0), ("second", 0, 2)],
+        ids=["it was asked for afterwards", "it is the same Dagster run", "the clock was set back"],
+    )
+    def test_but_it_is_when(self, world: World, by: str, launched_after_min: int, set_back_min: int) -> None:
+        world.open(RUN)
+        launched_at = world.now + timedelta(minutes=launched_after_min)
+        world.now += timedelta(minutes=1)
+        world.publish(world.claim(RUN, "search", holder("first")))
+        world.now -= timedelta(minutes=set_back_min)
+        again = world.claim(RUN, "search", holder(by), launched_at=launched_at)
+        assert world.publish(again).artifact.version == 2
+
+    def test_or_when_it_failed(self, world: World) -> None:
+        world.open(RUN)
+        launched_at = world.now
+        world.now += timedelta(minutes=1)
+        world.fail(RUN, "search")
+        assert world.claim(RUN, "search", launched_at=launched_at).number == 2
 
 
 class RefusedError(Exception):
@@ -74,7 +117,7 @@ def test_a_refused_claim_writes_nothing(world: World) -> None:
 
     with pytest.raises(RefusedError):
         world.store.claim(
-            RUN, "details", holder(), GRAPH, source="a", decide=refuse, is_over=lambda _: False, now=world.now
+            RUN, "details", holder(), GRAPH, source="a", decide=refuse, is_over=lambda _: False, now=lambda: world.now
         )
     assert world.store.run_view(RUN) == before
 

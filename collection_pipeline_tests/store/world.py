@@ -127,6 +127,7 @@ class World:
         inputs: Inputs | None = None,
         *,
         takes_over: bool = False,
+        launched_at: datetime | None = None,
     ) -> Attempt:
         self.dagster_runs += 1
 
@@ -143,7 +144,8 @@ class World:
             source=self.source,
             decide=decide,
             is_over=lambda _holder: takes_over,
-            now=self.now,
+            now=lambda: self.now,
+            launched_at=launched_at,
         )
 
     def publish(

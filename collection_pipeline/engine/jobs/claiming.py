@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 import dagster as dg
@@ -20,7 +21,7 @@ from collection_pipeline.engine.runs.launches import (
 )
 from collection_pipeline.engine.runs.progress import advance, take_graph
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.store import Attempt, HeldError, UnknownJobError
+from collection_pipeline.engine.store import Attempt, HeldError, MadeMeanwhileError, UnknownJobError
 from collection_pipeline.engine.words.outcomes import held_text, made_meanwhile_text
 
 
@@ -35,8 +36,6 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
     take_graph(collection, run_id.text, even_if_settled=not automatic)
     release_abandoned(collection, run_id.text, partial(is_over, context.instance))
     name_worker(context.instance, context.run, context.job_def.executor_def.name)
-    if not automatic:
-        refuse_if_made_meanwhile(context.instance, context.run.run_id, collection, run_id.text, job_id)
     try:
         attempt = _pass_gate(context, collection, run_id.text, job_id, automatic=automatic)
         return store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt
@@ -47,6 +46,9 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
         # A person's launch gave the run today's graph; an automatic one leaves a settled run the graph that it has.
         context.log.info("%s has nothing to do in %s, which is settled: %s", job_id, run_id, unknown)
         return None
+    except MadeMeanwhileError as made:
+        text = made_meanwhile_text(run_id.text, job_id, made.dagster_run_id)
+        raise dg.Failure(text, allow_retries=False) from made
     except (RefusedError, HeldError) as refusal:
         text = str(refusal)
         if isinstance(refusal, HeldError) and is_out_of_sight(context.instance, refusal.holder):
@@ -57,29 +59,18 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
         return None
 
 
-def refuse_if_made_meanwhile(
-    instance: dg.DagsterInstance, dagster_run_id: str, collection: Collection, run_id: str, job_id: str
-) -> None:
-    """Of two launches at once, one waits for its place in the pool and meets no holder any more: it would buy again.
-
-    Raises `dg.Failure` if another Dagster run made the job since this one was created.
-    """
-    record = instance.get_run_record_by_id(dagster_run_id)
-    job = next((each for each in collection.store.run_view(run_id).jobs if each.job_id == job_id), None)
-    if record is None or job is None or job.outcome != "done" or job.finished_at is None or job.dagster_run_id is None:
-        return
-    # Not later than now: after the clock was set back, what was finished "later" was finished before.
-    meanwhile = record.create_timestamp < job.finished_at <= collection.now()
-    if meanwhile and job.dagster_run_id != dagster_run_id:
-        raise dg.Failure(made_meanwhile_text(run_id, job_id, job.dagster_run_id), allow_retries=False)
+def _launched_at(context: dg.AssetExecutionContext) -> datetime | None:
+    """When the Dagster run was created: what was made since, whoever launched it did not know of."""
+    record = context.instance.get_run_record_by_id(context.run.run_id)
+    return None if record is None else record.create_timestamp
 
 
 def _pass_gate(
     context: dg.AssetExecutionContext, collection: Collection, run_id: str, job_id: str, *, automatic: bool
 ) -> Attempt:
     """Claim the job. Raises `RefusedError` in words, or whatever else keeps it from starting."""
+    launched_at = None if automatic else _launched_at(context)
     while True:
-        now = collection.now()
         try:
             return collection.store.claim(
                 run_id,
@@ -87,9 +78,10 @@ def _pass_gate(
                 Holder(context.run.run_id, *this_process()),
                 collection.graph,
                 source=collection.source_label,
-                decide=gate(collection.graph, job_id, automatic=automatic, now=now),
+                decide=gate(collection.graph, job_id, automatic=automatic, now=collection.now()),
                 is_over=partial(is_over, context.instance),
-                now=now,
+                now=collection.now,
+                launched_at=launched_at,
             )
         except NotReadyError as not_ready:
             explanation = advance(collection, context.instance, run_id)

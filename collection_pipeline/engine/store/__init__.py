@@ -10,13 +10,15 @@ from types import TracebackType
 from typing import Self
 
 from collection_pipeline.engine.holders import Holder
-from collection_pipeline.engine.store.attempts import Attempt, Attempts, HeldError, RunningJob, StartCounts
+from collection_pipeline.engine.store.attempts import Attempt, Attempts, RunningJob, StartCounts
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.engine.store.episodes import Episode, Episodes, Transition
 from collection_pipeline.engine.store.errors import (
     DatasetError,
     FrameError,
+    HeldError,
     LostClaimError,
+    MadeMeanwhileError,
     RetractedInputError,
     SchemaTooNewError,
     StoreError,
@@ -51,6 +53,7 @@ __all__ = [
     "InputView",
     "JobView",
     "LostClaimError",
+    "MadeMeanwhileError",
     "Manifest",
     "OpenRun",
     "Published",

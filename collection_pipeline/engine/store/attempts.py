@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.planning.state import Inputs
-from collection_pipeline.engine.store.errors import LostClaimError, StoreError, UnknownJobError
+from collection_pipeline.engine.store.errors import HeldError, LostClaimError, MadeMeanwhileError, UnknownJobError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import inputs_to_json
 from collection_pipeline.engine.store.runs import lock_run, touch, zone_of
@@ -81,17 +81,6 @@ class StartCounts(NamedTuple):
     start_failures: int
 
 
-class HeldError(StoreError):
-    """The job is being worked on by somebody else; `holder` and `since` say who."""
-
-    def __init__(self, run_id: str, job_id: str, holder: Holder, since: datetime) -> None:
-        super().__init__(
-            f"{job_id} of run {run_id} is already running: {holder} holds it since {since:%Y-%m-%d %H:%M:%S} UTC."
-            f" Wait for it, or end that Dagster run. See: collect status {run_id}"
-        )
-        self.run_id, self.job_id, self.holder, self.since = run_id, job_id, holder, since
-
-
 class Attempts(StorePart):
     """Claiming a job, failing it, keeping it for another try, and clearing up after those who cannot any more."""
 
@@ -105,14 +94,16 @@ class Attempts(StorePart):
         source: str,
         decide: Callable[[RunState], Inputs],
         is_over: Callable[[Holder], bool],
-        now: datetime,
+        now: Callable[[], datetime],
+        launched_at: datetime | None = None,
     ) -> Attempt:
         """Take the job for `holder`, in one transaction with the decision what it consumes.
 
         `decide` gets the state as it is under the lock and returns the inputs, or raises: then nothing was written. A
         job that runs under another Dagster run raises `HeldError`, unless `is_over` says of that holder that it is
-        gone; under the same Dagster run this is a retry of the same attempt. Reopens the run.
-        Raises `UnknownRunError` and `UnknownJobError`.
+        gone; under the same Dagster run this is a retry of the same attempt. One that another Dagster run made since
+        `launched_at`, when somebody asked for this attempt, raises `MadeMeanwhileError`. `now` is asked under the lock,
+        which may be long in coming. Reopens the run. Raises `UnknownRunError` and `UnknownJobError`.
         """
         with self.database.write() as connection:
             run = lock_run(connection, run_id)
@@ -121,6 +112,9 @@ class Attempts(StorePart):
             is_retry = held is not None and held.dagster_run_id == holder.dagster_run_id
             if held is not None and not is_retry and not is_over(held):
                 raise HeldError(run_id, job_id, held, row.started_at)
+            begun = now()
+            if launched_at is not None:
+                _refuse_if_made_meanwhile(row, holder, launched_at, begun)
             inputs = dict(decide(load_state(connection, run_id, graph)))
             attempt = Attempt(
                 run_id=run_id,
@@ -132,7 +126,7 @@ class Attempts(StorePart):
                 moment=run.moment,
                 timezone=zone_of(run),
                 suffix=run.suffix,
-                started_at=row.started_at if is_retry else now,
+                started_at=row.started_at if is_retry else begun,
                 generation=row.generation,
                 # What an attempt adopted is for its own retries: the next one fetches anew what was published.
                 oldest_generation=row.oldest_generation if is_retry else row.generation,
@@ -288,6 +282,15 @@ def _lock_job(connection: sa.Connection, run_id: str, job_id: str) -> sa.Row[Any
     if row is None:
         raise _unknown_job(run_id, job_id)
     return row
+
+
+def _refuse_if_made_meanwhile(row: sa.Row[Any], holder: Holder, launched_at: datetime, now: datetime) -> None:
+    """Of two launches at once, one may have waited until it met no holder any more: it would buy everything again."""
+    if row.outcome != "done" or row.finished_at is None or row.dagster_run_id == holder.dagster_run_id:
+        return
+    # Not later than now: after the clock was set back, what was finished "later" was finished before.
+    if launched_at < row.finished_at <= now:
+        raise MadeMeanwhileError(row.run_id, row.job_id, row.dagster_run_id)
 
 
 def _unknown_job(run_id: str, job_id: str) -> UnknownJobError:

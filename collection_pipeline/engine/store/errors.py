@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from collection_pipeline.engine.holders import Holder
+
 
 class StoreError(Exception):
     """Base of everything the store raises on purpose."""
@@ -31,6 +35,25 @@ class UnknownJobError(StoreError, LookupError):
 
 class UnknownArtifactError(StoreError, LookupError):
     """There is no such version, or it was retracted or pruned."""
+
+
+class HeldError(StoreError):
+    """The job is being worked on by somebody else; `holder` and `since` say who."""
+
+    def __init__(self, run_id: str, job_id: str, holder: Holder, since: datetime) -> None:
+        super().__init__(
+            f"{job_id} of run {run_id} is already running: {holder} holds it since {since:%Y-%m-%d %H:%M:%S} UTC."
+            f" Wait for it, or end that Dagster run. See: collect status {run_id}"
+        )
+        self.run_id, self.job_id, self.holder, self.since = run_id, job_id, holder, since
+
+
+class MadeMeanwhileError(StoreError):
+    """The Dagster run `dagster_run_id` made the job after this attempt at it was asked for. Nothing was written."""
+
+    def __init__(self, run_id: str, job_id: str, dagster_run_id: str) -> None:
+        super().__init__(f"{job_id} of run {run_id} was made meanwhile, by Dagster run {dagster_run_id}.")
+        self.dagster_run_id = dagster_run_id
 
 
 class LostClaimError(StoreError):
