@@ -84,7 +84,8 @@ class TestReuse:
     def test_what_arrives_after_a_take_over_is_kept(self, world: World, attempt: Attempt) -> None:
         world.store.fail_abandoned(RUN, "search", attempt.holder, "gone", world.now)
         following = world.claim(RUN, "search")
-        world.store.record(attempt, [answered(world, request) for request in asked("late")])
+        with pytest.raises(LostClaimError):
+            world.store.record(attempt, [answered(world, request) for request in asked("late")])
         assert world.store.reusable(following) == fingerprints(asked("late"))
 
     @pytest.mark.parametrize("usable", [True, False])
@@ -239,7 +240,8 @@ class TestTakenOver:
     def test_what_it_records_late_is_kept_and_uses_up_nothing_of_its_followers(
         self, world: World, attempt: Attempt, following: Attempt
     ) -> None:
-        world.store.record(attempt, [answered(world, request) for request in asked("late")], release=2)
+        with pytest.raises(LostClaimError, match="Attempt 1 at search of run 2026-11-29 no longer holds the job"):
+            world.store.record(attempt, [answered(world, request) for request in asked("late")], release=2)
         assert world.store.reusable(following) == fingerprints(asked("late"))
         assert world.store.credits(RUN) == Credits(charged=2, reused=0, possibly_billed=50)
         assert world.store.reserve(following, 8, 110)

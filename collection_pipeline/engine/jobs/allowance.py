@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import suppress
 
 from collection_pipeline.engine.jobs.recording import PATIENCE_S, PAUSE_S
-from collection_pipeline.engine.store import Attempt, Store, StoreUnavailableError
+from collection_pipeline.engine.store import Attempt, LostClaimError, Store, StoreUnavailableError
 from collection_pipeline.sources.contract import ApiRequest, BudgetExhaustedError, Exchange
 
 UNLIMITED_BLOCK = 32
@@ -28,8 +28,8 @@ BUDGET_SHARE = 16
 class Allowance:
     """The credits of one fetch. With a budget, no two processes spend the same credit of it.
 
-    `settle` is called by the thread that stores what ended, and alone counts what may be used again; everything else by
-    the thread that fetches.
+    `settle` and `stop` are called by the thread that stores what ended, and `settle` alone counts what may be used
+    again; everything else by the thread that fetches.
     """
 
     def __init__(self, store: Store, attempt: Attempt, max_credits: int | None) -> None:
@@ -39,6 +39,7 @@ class Allowance:
         self._used = 0
         self._used_again = 0
         self._unreachable = False
+        self._stopped_by: LostClaimError | None = None
         self._reserving = asyncio.Lock()
 
     @property
@@ -47,7 +48,10 @@ class Allowance:
         return self._max_credits is None
 
     async def admit(self, request: ApiRequest) -> None:
-        """Wait until the request may be sent. Raises `BudgetExhaustedError` if it must not be."""
+        """Wait until the request may be sent. Raises `BudgetExhaustedError` if it must not be, and `LostClaimError` if
+        the attempt no longer holds its job."""
+        if self._stopped_by is not None:
+            raise self._stopped_by
         if self._free < request.credits:
             async with self._reserving:  # one reservation serves many that wait for it
                 if self._free < request.credits and not await self._reserve_for(request):
@@ -70,6 +74,10 @@ class Allowance:
         if self.is_unlimited:
             self._used_again += used
         self._unreachable = False
+
+    def stop(self, reason: LostClaimError) -> None:
+        """Admit nothing more."""
+        self._stopped_by = reason
 
     def close(self) -> None:
         """Give back what was reserved and not needed, if the database is there; it is in doubt otherwise."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.jobs.allowance import Allowance
 from collection_pipeline.engine.jobs.recording import Recorder
-from collection_pipeline.engine.store import Attempt, Store
+from collection_pipeline.engine.store import Attempt, LostClaimError, Store
 from collection_pipeline.sources.contract import (
     Answer,
     ApiRequest,
@@ -88,7 +88,8 @@ class PaidCalls:
         """Answer all requests, buying only those that no unfinished attempt of this job and run has paid for.
 
         `requests` is consumed as calls are made. A single failed request is no error: it is among `unanswered`. Raises
-        `SpendingStoppedError` when no further call can succeed.
+        `SpendingStoppedError` when no further call can succeed, `LostClaimError` when the job is not this attempt's any
+        more; what was bought until then is kept.
         """
         batch = _Batch(requests, self.store.reusable(self.attempt))
         first = next(batch, None)
@@ -166,7 +167,10 @@ class PaidCalls:
     def _record(self, allowance: Allowance, ended: Sequence[_Ended]) -> None:
         calls = [call for call, _ in ended]
         used = sum(amount for _, amount in ended)
-        self.store.record(self.attempt, calls, release=0 if allowance.is_unlimited else used)
+        try:
+            self.store.record(self.attempt, calls, release=0 if allowance.is_unlimited else used)
+        except LostClaimError as lost:  # all of them are stored; what is in flight will be as well
+            allowance.stop(lost)
         allowance.settle(used)
         self.credits_charged += sum(call.credits_charged for call in calls)
 

@@ -59,6 +59,8 @@ class MadeMeanwhileError(StoreError):
 class LostClaimError(StoreError):
     """The attempt no longer holds its job, so it may not change it. Nothing was published."""
 
+    kind = "lost_claim"
+
 
 class RetractedInputError(StoreError):
     """An input of the attempt was withdrawn while it ran. Nothing was published."""

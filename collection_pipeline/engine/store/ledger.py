@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.store.attempts import Attempt, check_held, holds
+from collection_pipeline.engine.store.attempts import Attempt, check_held, holds, lost_claim
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
 from collection_pipeline.engine.store.schema import artifacts, jobs, requests
@@ -57,7 +57,8 @@ class Ledger(StorePart):
         """Store exchanges of this attempt, in one transaction; `release` credits of its reservation are used up.
 
         Also stores what arrives after the job was taken over: it was paid for, and the new holder may reuse it. What is
-        reserved is the new holder's by then, and stays as it is.
+        reserved is the new holder's by then, and stays as it is. Raises `LostClaimError` when all of it is stored, so
+        that nothing more is bought.
         """
         if not batch and not release:
             return
@@ -66,13 +67,14 @@ class Ledger(StorePart):
         with self.database.write() as connection:
             if batch:
                 connection.execute(requests.insert(), [_row(attempt, exchange) for exchange in batch])
-            connection.execute(
-                _the_job(attempt.run_id, attempt.job_id).values(
-                    credits_charged=jobs.c.credits_charged + charged,
-                    credits_possibly_billed=jobs.c.credits_possibly_billed + doubtful,
-                    credits_reserved=sa.case((holds(attempt), _less(release)), else_=jobs.c.credits_reserved),
-                )
+            counted = _the_job(attempt.run_id, attempt.job_id).values(
+                credits_charged=jobs.c.credits_charged + charged,
+                credits_possibly_billed=jobs.c.credits_possibly_billed + doubtful,
+                credits_reserved=sa.case((holds(attempt), _less(release)), else_=jobs.c.credits_reserved),
             )
+            is_held = connection.execute(counted.returning(holds(attempt))).scalar()
+        if not is_held:
+            raise lost_claim(attempt)
 
     def reusable(self, attempt: Attempt) -> set[str]:
         """The fingerprints of the requests that need not be sent: their answers are here."""

@@ -1,0 +1,70 @@
+"""Paid calls of an attempt that loses its job while it fetches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from threading import Semaphore
+
+import pytest
+
+from collection_pipeline.engine.jobs.spending import PaidCalls
+from collection_pipeline.engine.store import Attempt, LostClaimError, Store
+from collection_pipeline.engine.store.database import Database
+from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange
+from collection_pipeline_tests.store.world import World
+
+RUN = "2026-11-29"
+NOW = datetime(2026, 11, 29, 6, tzinfo=UTC)
+REQUESTS = 200
+
+
+class OneByOne(Store):
+    """Gives a turn for each exchange that is stored, and one to begin with."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.turns = Semaphore(1)
+
+    def record(self, attempt: Attempt, batch: Sequence[Exchange], *, release: int = 0) -> None:
+        try:
+            super().record(attempt, batch, release=release)
+        finally:
+            self.turns.release(len(batch))
+
+
+class TakenOver:
+    """Answers one request after the other, each when the one before is stored; meanwhile the job is taken away."""
+
+    def __init__(self, store: OneByOne, attempt: Attempt) -> None:
+        self._store, self._attempt = store, attempt
+        self.sent = 0
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
+        for request in requests:
+            await asyncio.to_thread(self._store.turns.acquire)
+            await admit(request)
+            self.sent += 1
+            if self.sent == 10:
+                self._store.fail_abandoned(RUN, self._attempt.job_id, self._attempt.holder, "made to give it up", NOW)
+            yield Exchange(request, 1, True, NOW, 1, 200, 0, "req-1", request.credits, body=b"{}")
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[OneByOne]:
+    with OneByOne.open(sqlite_url) as store:
+        World(store).open(RUN)
+        yield store
+
+
+@pytest.mark.parametrize("max_credits", [None, 100_000])
+def test_it_soon_stops_to_buy_and_keeps_what_it_bought(store: OneByOne, max_credits: int | None) -> None:
+    attempt = World(store).claim(RUN, "search")
+    source = TakenOver(store, attempt)
+    calls = PaidCalls(store, lambda: source, attempt, max_credits, lambda *_: None)
+
+    with pytest.raises(LostClaimError, match="Attempt 1 at search of run 2026-11-29 no longer holds the job"):
+        calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(REQUESTS))
+    assert source.sent <= 10 + 1, "one may be on its way while the last is stored"
+    assert len(store.reusable(World(store).claim(RUN, "search"))) == source.sent
