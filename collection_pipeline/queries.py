@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from collection_pipeline.engine.planning.graph import nearest
+from collection_pipeline.engine.visible import shortened
 
 DEFAULT_PATH = Path(__file__).with_name("queries.toml")
 
 MAX_PAGES = 20
 """Own bound, since the vendor names none: a mistyped 200 would cost 400 credits."""
+
+MAX_BYTES = 1_000_000
+"""Own bound, some 20,000 queries: whatever is larger is another file."""
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 _COUNTRY = re.compile(r"[a-z]{2}", re.ASCII)
@@ -54,7 +58,8 @@ def load_queries(path: Path = DEFAULT_PATH) -> tuple[Query, ...]:
     for key in document:
         if key != "query":
             raise QueriesError(
-                f"{path}: {key!r} is not known here; a query starts with [[query]]. {nearest(key, ['query'])}"
+                f"{path}: {shortened(key)!r} is not known here; a query starts with [[query]]."
+                f" {nearest(key, ['query'])}"
             )
     entries = document.get("query", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -77,11 +82,16 @@ def load_queries(path: Path = DEFAULT_PATH) -> tuple[Query, ...]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        if not path.is_file() and path.exists():  # a pipe would be waited for, and a device may never end
+            kind = "folder" if path.is_dir() else "pipe or a device"
+            raise QueriesError(f"{path}: this is a {kind}. COLLECTION_QUERIES names a file.")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise QueriesError(f"{path}: it is larger than {MAX_BYTES:,} bytes. COLLECTION_QUERIES names a TOML file.")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise QueriesError(f"{path}: there is no such file. COLLECTION_QUERIES names the queries file.") from error
-    except IsADirectoryError as error:
-        raise QueriesError(f"{path}: this is a folder. COLLECTION_QUERIES names a file.") from error
     except UnicodeDecodeError as error:
         raise QueriesError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from error
     except OSError as error:
@@ -139,7 +149,7 @@ class _Entry:
             return default
         value = self._text(field)
         if not pattern.fullmatch(value):
-            self._refuse(field, f"is {value!r}; write {right}.")
+            self._refuse(field, f"is {shortened(value)!r}; write {right}.")
         return value
 
     def _text(self, field: str) -> str:
@@ -167,7 +177,7 @@ class _Entry:
         return float(value) + 0.0  # -0.0 is the same place as 0.0
 
     def _refuse(self, field: str, problem: str) -> NoReturn:
-        raise QueriesError(f"{self.path}, entry {self.number}, field {field!r}: it {problem}")
+        raise QueriesError(f"{self.path}, entry {self.number}, field {shortened(field)!r}: it {problem}")
 
 
 def _shown(number: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import unicodedata
 import zoneinfo
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -17,7 +18,9 @@ from zoneinfo import ZoneInfo
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 
+from collection_pipeline.engine.visible import shortened
 from collection_pipeline.sources.configuration import checked_base_url
 from collection_pipeline.texts import Language
 
@@ -100,8 +103,9 @@ class Settings(BaseModel):
     max_credits: int | None = Field(
         None,
         ge=1,
+        le=10**9,
         validation_alias="COLLECTION_MAX_CREDITS",
-        description="the most API credits one run may spend, a whole number from 1; without it there is no limit",
+        description="the most API credits one run may spend, from 1 to 1000000000; without it there is no limit",
     )
     concurrency: int = Field(
         64,
@@ -112,10 +116,11 @@ class Settings(BaseModel):
     )
     rate_per_s: float | None = Field(
         None,
-        gt=0,
+        ge=0.01,
+        le=10_000,
         allow_inf_nan=False,
         validation_alias="COLLECTION_RATE_PER_S",
-        description="requests per second, a number above 0; without it only the concurrency limits them",
+        description="requests per second, a number from 0.01 to 10000; without it only the concurrency limits them",
     )
     emulator_faults: str = Field(
         "",
@@ -152,6 +157,7 @@ class Settings(BaseModel):
         read = _read_dotenv(folder / ".env") | dict(os.environ if environ is None else environ)
         given = {name: value.strip() for name, value in read.items() if value.strip()}
         _refuse_unknown(given)
+        _refuse_unreadable(given)
         data = _path(folder, "COLLECTION_DATA", given.get("COLLECTION_DATA", "data"))
         defaults = {
             "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
@@ -183,7 +189,11 @@ def settings() -> Settings:
 
 def variables() -> dict[str, str]:
     """Every variable with its meaning, in the order of `Settings`."""
-    return {str(field.validation_alias): field.description or "" for field in Settings.model_fields.values()}
+    return {name: field.description or "" for name, field in _fields().items()}
+
+
+def _fields() -> dict[str, FieldInfo]:
+    return {str(field.validation_alias): field for field in Settings.model_fields.values()}
 
 
 def _read_dotenv(path: Path) -> dict[str, str]:
@@ -198,7 +208,7 @@ def _path(folder: Path, name: str, text: str) -> Path:
     try:
         return folder / Path(text).expanduser()
     except RuntimeError as error:
-        raise SettingsError(f"{name}={text}: this machine has no such user. Expected: a path.") from error
+        raise SettingsError(f"{name}={shortened(text)}: this machine has no such user. Expected: a path.") from error
 
 
 def _refuse_unknown(given: Collection[str]) -> None:
@@ -211,15 +221,22 @@ def _refuse_unknown(given: Collection[str]) -> None:
             raise SettingsError(f"{name} is no setting. {right}")
 
 
+def _refuse_unreadable(given: Mapping[str, str]) -> None:
+    """No setting holds a control character, and bytes that are no UTF-8 can be neither stored nor shown."""
+    for name, field in _fields().items():
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in given.get(name, "")):
+            raise SettingsError(f"{name}: it holds a control character or is not UTF-8. Expected: {field.description}.")
+
+
 def _explain(error: ValidationError, values: Mapping[str, str]) -> str:
     """One line a variable: its value unless that is a secret, what is wrong, what would be right."""
     lines = []
     for problem in error.errors(include_url=False):
         name = str(problem["loc"][0])
-        field = next(field for field in Settings.model_fields.values() if field.validation_alias == name)
+        field = _fields()[name]
         secret = SecretStr in (field.annotation, *get_args(field.annotation))
         secret |= any(mark in values[name] for mark in "@?#")  # where an address carries passwords and keys
-        shown = name if secret else f"{name}={values[name]}"
+        shown = name if secret else f"{name}={shortened(values[name])}"
         wrong = problem["msg"].removeprefix("Value error, ")
         lines.append(f"{shown}: {wrong}. Expected: {field.description}.")
     return "\n".join(lines)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from collection_pipeline.queries import DEFAULT_PATH, MAX_PAGES, QueriesError, Query, load_queries
+from collection_pipeline.queries import DEFAULT_PATH, MAX_BYTES, MAX_PAGES, QueriesError, Query, load_queries
 
 
 def write(folder: Path, text: str) -> Path:
@@ -39,6 +40,18 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "queries.toml"
     path.write_bytes(b'\xef\xbb\xbf[[query]]\nq = "tea"\n')
     assert load_queries(path) == (Query("tea"),)
+
+
+def test_what_is_no_file_is_refused_without_a_look_into_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it: reading would wait for ever
+    for path, kind in ((tmp_path / "pipe", "a pipe or"), (Path("/dev/zero"), "or a device"), (tmp_path, "a folder")):
+        with pytest.raises(QueriesError, match=f"{path}: this is .*{kind}.*COLLECTION_QUERIES names a file"):
+            load_queries(path)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(QueriesError, match="it is larger than 1,000,000 bytes"):
+        load_queries(write(tmp_path, '[[query]]\nq = "tea"\n' + "#" * MAX_BYTES))
 
 
 def test_queries_that_differ_in_place_or_language_only_have_names_of_their_own() -> None:

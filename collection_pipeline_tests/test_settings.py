@@ -153,12 +153,19 @@ class TestRefusals:
             ("COLLECTION_TIMEZONE", "../etc/passwd", "no such time zone", "IANA"),
             ("COLLECTION_TIMEZONE", "America", "no such time zone", "IANA"),
             ("COLLECTION_LANGUAGE", "fr", "'en' or 'zh'", "en or zh"),
-            ("COLLECTION_MAX_CREDITS", "0", "greater than or equal to 1", "whole number"),
-            ("COLLECTION_MAX_CREDITS", "many", "integer", "whole number"),
+            ("COLLECTION_MAX_CREDITS", "0", "greater than or equal to 1", "from 1 to"),
+            ("COLLECTION_MAX_CREDITS", "many", "integer", "from 1 to"),
             ("COLLECTION_CONCURRENCY", "1001", "less than or equal to 1000", "from 1 to 1000"),
-            ("COLLECTION_RATE_PER_S", "nan", "finite", "above 0"),
-            ("COLLECTION_RATE_PER_S", "inf", "finite", "above 0"),
-            ("COLLECTION_RATE_PER_S", "-1", "greater than 0", "above 0"),
+            ("COLLECTION_MAX_CREDITS", "9" * 5000, "", "from 1 to 1000000000"),
+            ("COLLECTION_MAX_CREDITS", "1000000001", "less than or equal to", "from 1 to 1000000000"),
+            ("COLLECTION_RATE_PER_S", "nan", "finite", "from 0.01 to 10000"),
+            ("COLLECTION_RATE_PER_S", "inf", "finite", "from 0.01 to 10000"),
+            ("COLLECTION_RATE_PER_S", "10001", "less than or equal to 10000", "from 0.01 to 10000"),
+            ("COLLECTION_RATE_PER_S", "1e-300", "greater than or equal to 0.01", "from 0.01 to 10000"),
+            ("COLLECTION_DATA", "da\0ta", "holds a control character", "the folder of database and reports"),
+            ("COLLECTION_DATA", "\udcff", "is not UTF-8", "the folder of database and reports"),
+            ("COLLECTION_QUERIES", "\x1b[31m.toml", "holds a control character", "the TOML file"),
+            ("SERPBASE_API_KEY", "a\nb", "holds a control character", "the key"),
             ("COLLECTION_DATABASE_URL", "mysql://host/db", "not the address of a supported database", "sqlite:///"),
             ("COLLECTION_DATABASE_URL", "collection.db", "not the address of a supported database", "postgresql://"),
             ("COLLECTION_DATABASE_URL", "postgresql://", "not the address of a supported database", "postgresql://"),
@@ -167,6 +174,7 @@ class TestRefusals:
     def test_message(self, tmp_path: Path, variable: str, value: str, wrong: str, right: str) -> None:
         message = refusal(tmp_path, **{variable: value})
         assert message.startswith(variable)
+        assert len(message) < 400
         assert wrong in message
         assert right in message
 

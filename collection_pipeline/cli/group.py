@@ -65,6 +65,7 @@ def _in_words(error: Exception) -> click.ClickException | None:
     from sqlalchemy.exc import OperationalError
 
     from collection_pipeline.engine.planning.edges import DeclarationError
+    from collection_pipeline.engine.run_ids import RunIdError
     from collection_pipeline.engine.store import StoreError, StoreUnavailableError
     from collection_pipeline.queries import QueriesError
     from collection_pipeline.settings import SettingsError
@@ -75,7 +76,7 @@ def _in_words(error: Exception) -> click.ClickException | None:
         return Failure(
             f"Dagster's storage in DAGSTER_HOME cannot be used: {error.orig}. The collection is kept as it is."
         )
-    if isinstance(error, SettingsError | QueriesError | DeclarationError | StoreError):
+    if isinstance(error, SettingsError | QueriesError | DeclarationError | RunIdError | StoreError):
         return Refusal(str(error))
     place = _place_in_the_project(error)
     return None if place is None else Refusal(f"{place}: {type(error).__name__}: {error}")

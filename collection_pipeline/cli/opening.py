@@ -12,7 +12,8 @@ import click
 
 from collection_pipeline.cli.group import Refusal
 from collection_pipeline.engine.planning.graph import Graph, nearest
-from collection_pipeline.engine.run_ids import RunId, RunIdError
+from collection_pipeline.engine.run_ids import RunId
+from collection_pipeline.engine.visible import shortened
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
@@ -26,13 +27,8 @@ class RunIdParameter(click.ParamType[RunId]):
     name = "run_id"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> RunId:  # noqa: ARG002 - click's
-        """Refuse whatever is outside the grammar, which the message shows."""
-        if isinstance(value, RunId):
-            return value
-        try:
-            return RunId.parse(value)
-        except RunIdError as error:
-            raise Refusal(str(error)) from error
+        """Raises `RunIdError` for whatever is outside the grammar."""
+        return value if isinstance(value, RunId) else RunId.parse(value)
 
 
 RUN_ID = RunIdParameter()
@@ -106,6 +102,20 @@ def kept_collection(settings: Settings, run_id: RunId | None = None) -> Collecti
     return replace(made, open_store=lambda: store)
 
 
+def collection_to_open(settings: Settings, run_id: RunId) -> Collection:
+    """The same, for a command that opens the run if it is new. Raises `RunIdError` for one whose day has not begun."""
+    from collection_pipeline.engine.runs.opening import refuse_before_its_day
+    from collection_pipeline.resources import now
+
+    if not is_begun(settings):  # what would be refused later begins no database
+        import collection_pipeline.definitions  # noqa: F401 - raises what is declared wrongly
+
+        run_id.refuse_before_its_day(now(), settings.timezone)
+    kept = kept_collection(settings)
+    refuse_before_its_day(kept, run_id)
+    return kept
+
+
 def of_run(collection: Collection, run_id: str) -> Collection:
     """The same collection, with the graph that this run goes by. Raises `UnknownRunError`."""
     return replace(collection, graph=collection.store.graph_of(run_id))
@@ -115,7 +125,7 @@ def known_job(job_id: str, known: Iterable[str]) -> str:
     """The job_id, if there is such a job; the refusal has the nearest name."""
     names = list(known)
     if job_id not in names:
-        raise Refusal(f"There is no job {job_id!r}. {nearest(job_id, names)}")
+        raise Refusal(f"There is no job {shortened(job_id)!r}. {nearest(job_id, names)}")
     return job_id
 
 

@@ -32,13 +32,12 @@ def run(ctx: click.Context, *, run_id: RunId | None, only: str | None, as_json: 
     `collect run R --only A && collect run R --only B` can be restarted without paying twice.
     """
     settings = opening.settings_to_collect()
-    if only is not None or not opening.is_begun(settings):  # what is declared wrongly begins no database
+    if only is not None:
         from collection_pipeline.definitions import GRAPH
 
-        if only is not None:
-            opening.known_job(only, GRAPH.jobs)
+        opening.known_job(only, GRAPH.jobs)
     run_id = run_id or opening.today(settings)
-    kept = opening.kept_collection(settings)
+    kept = opening.collection_to_open(settings, run_id)
     settled = _settled(kept, run_id.text) if only is None else None
     if settled is not None:
         settled.print(as_json=as_json)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from collection_pipeline.engine.visible import shortened
+
 GRAMMAR = "YYYY-MM-DD, or YYYY-MM-DDTHHMM for several a day, with .2, .3 … for a further collection of the same moment"
 
 _PATTERN = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T(\d{2})(\d{2}))?(?:\.([1-9]\d{0,5}))?", re.ASCII)
@@ -29,7 +31,9 @@ class RunId:
         """Read a run_id. Raises `RunIdError`, before anything is written, for whatever is outside the grammar."""
         match = _PATTERN.fullmatch(text)
         if match is None:
-            raise RunIdError(f"{text!r} is no run_id. Write {GRAMMAR}; for example 2026-11-29 or 2026-11-29T0600.2.")
+            raise RunIdError(
+                f"{shortened(text)!r} is no run_id. Write {GRAMMAR}; for example 2026-11-29 or 2026-11-29T0600.2."
+            )
         *calendar, suffix = match.groups(default="0")
         if suffix == "1":
             raise RunIdError(f"{text!r} is no run_id: the first collection of a moment has no suffix. Write {GRAMMAR}.")
@@ -46,6 +50,18 @@ class RunId:
     def of_day(cls, now: datetime, timezone: ZoneInfo) -> RunId:
         """The scheduled run of the day that `now` (aware) falls on in `timezone`."""
         return cls.parse(now.astimezone(timezone).date().isoformat())
+
+    def refuse_before_its_day(self, now: datetime, timezone: ZoneInfo) -> None:
+        """Raise `RunIdError` if the day of the run has not begun in `timezone` at `now` (aware).
+
+        What is collected now would be kept under a later name, and that day's own run would find itself settled.
+        """
+        today = RunId.of_day(now, timezone)
+        if self.local.date() > today.local.date():
+            raise RunIdError(
+                f"The day of run {self} has not begun: in {timezone.key} it is {today}, and what is collected now"
+                f" belongs to that day. Type: collect run {today}"
+            )
 
     def moment(self, timezone: ZoneInfo) -> datetime:
         """The instant the run speaks of, in UTC.

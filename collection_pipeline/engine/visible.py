@@ -14,6 +14,15 @@ _HIDDEN = re.compile(
 U+200D are not among them: Persian, Indic scripts and emoji are written with them."""
 
 
+LONGEST = 80
+"""Characters of what somebody typed that a refusal repeats."""
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text that may be long, for a refusal that stays readable; `!r` makes it visible as well."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
 def visible(text: str) -> str:
     """The text on one line, with every hidden character shown by its code point, as in [U+202E]."""
     return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", _SPACES.sub(" ", text)).strip()

@@ -216,6 +216,7 @@ def test_a_tick_waits_for_a_run_that_dagster_is_about_to_open(world: InProcess) 
 
 def test_a_tick_that_watches_sees_what_fails_meanwhile(world: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     world.morning("2026-03-02")
+    world.at(f"{TODAY}T06:00")
     monkeypatch.setattr(sensing, "WATCH_S", 60.0)
     world.tell("detail_pages", TODAY, then="fail", held=True)
     looks: list[Tick] = []

@@ -75,6 +75,34 @@ def test_what_is_outside_the_grammar_is_refused_and_shown(text: str) -> None:
     assert GRAMMAR in str(caught.value)
 
 
+def test_a_long_one_is_shown_by_its_beginning() -> None:
+    with pytest.raises(RunIdError) as caught:
+        RunId.parse("2026-11-29\x1b" + "9" * 100_000)
+    assert str(caught.value).startswith("'2026-11-29\\x1b999")
+    assert len(str(caught.value)) < 300
+
+
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["2026-11-29", "2026-11-29.7", "2026-11-29T2359", "2026-11-28", "1970-01-01"])
+def test_a_run_can_be_collected_from_the_beginning_of_its_day(text: str) -> None:
+    RunId.parse(text).refuse_before_its_day(NOON, ZoneInfo("UTC"))
+
+
+@pytest.mark.parametrize("text", ["2026-11-30", "2026-11-30T0000", "2026-11-30.2", "2999-01-01"])
+def test_a_run_whose_day_has_not_begun_is_refused_with_todays(text: str) -> None:
+    with pytest.raises(RunIdError, match=f"of run {text} has not begun: in UTC it is 2026-11-29.*run 2026-11-29$"):
+        RunId.parse(text).refuse_before_its_day(NOON, ZoneInfo("UTC"))
+
+
+def test_the_day_begins_where_the_team_is() -> None:
+    tomorrow = RunId.parse("2026-11-30")
+    tomorrow.refuse_before_its_day(NOON, ZoneInfo("Pacific/Kiritimati"))
+    with pytest.raises(RunIdError, match="in America/New_York it is 2026-11-29"):
+        tomorrow.refuse_before_its_day(NOON + timedelta(hours=16), ZoneInfo("America/New_York"))
+
+
 @given(run_ids().filter(lambda text: not text.endswith(".999999")))
 def test_a_further_collection_is_of_the_same_moment(text: str) -> None:
     first = RunId.parse(text)

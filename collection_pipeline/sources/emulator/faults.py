@@ -159,8 +159,8 @@ def _number(text: str, what: str, given: str, *, lowest: float = 0, highest: flo
 def _whole(text: str, conditions: Mapping[str, str], key: str) -> int | None:
     if key not in conditions:
         return None
-    if not conditions[key].isdecimal():
-        raise FaultSyntaxError(f"fault {text!r}: {key} must be a whole number, not {conditions[key]!r}")
+    if not re.fullmatch("[0-9]{1,9}", conditions[key]):
+        raise FaultSyntaxError(f"fault {text!r}: {key} must be a whole number up to 999999999")
     return int(conditions[key])
 
 
