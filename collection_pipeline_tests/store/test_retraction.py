@@ -92,6 +92,27 @@ def test_an_earlier_version_that_stands_takes_its_place(world: World) -> None:
     pd.testing.assert_frame_equal(frame, places("Reykjavík", "東京"))
 
 
+def test_runs_that_lacked_the_version_to_fall_back_on_are_decided_anew(world: World) -> None:
+    """Yesterday's second version is of older data than today's report may use; the first one is not."""
+    long_ago, beyond = "2026-11-01", "2026-12-20"
+    world.open(long_ago, YESTERDAY, TODAY, beyond)
+    [old] = world.done(long_ago, "search")
+    world.done(YESTERDAY, "search", "details")
+    world.publish(world.claim(YESTERDAY, "details", inputs={"search": old.artifact}))
+    for run_id in (TODAY, beyond):
+        world.fail(run_id, "search")
+        world.done(run_id, "archive")
+        assert world.tick(run_id).settled
+        assert world.plan(run_id).decisions["report"].blocked
+
+    world.store.retract("details", YESTERDAY, 2, "made of old data", world.now)
+
+    open_again = {run.run_id for run in world.store.open_runs()}
+    assert TODAY in open_again
+    assert beyond not in open_again, "it is too old for that run"
+    assert world.plan(TODAY).requests == ("report",)
+
+
 def test_a_superseded_version_goes_without_its_successor(world: World) -> None:
     world.open(TODAY)
     world.done(TODAY, "search", names=("old",))

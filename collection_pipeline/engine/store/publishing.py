@@ -24,8 +24,9 @@ from collection_pipeline.engine.store.database import RETRACTION, advisory_lock
 from collection_pipeline.engine.store.errors import RetractedInputError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import touch
-from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, jobs, runs, unmet_fallbacks
+from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, jobs, runs
 from collection_pipeline.engine.store.staging import Staged
+from collection_pipeline.engine.store.states import lacks_fallback
 from collection_pipeline.engine.store.tables import ensure_tables
 from collection_pipeline.engine.words.outcomes import rejection_reason
 
@@ -155,14 +156,9 @@ def _stage(
 
 def _lock_runs(connection: sa.Connection, attempt: Attempt, artifact: Artifact, *, usable: bool) -> tuple[str, ...]:
     """Lock this run, and the settled later ones that lack an artifact for want of such a fallback; returns those."""
-    later = (unmet_fallbacks.c.moment > attempt.moment) | (
-        (unmet_fallbacks.c.moment == attempt.moment) & (unmet_fallbacks.c.suffix > attempt.suffix)
-    )
-    waiting = sa.select(unmet_fallbacks.c.run_id).where(
-        unmet_fallbacks.c.upstream == artifact.job_id, unmet_fallbacks.c.oldest_as_of <= artifact.as_of, later
-    )
     own = runs.c.run_id == attempt.run_id
-    chosen = own | (runs.c.settled_at.is_not(None) & runs.c.run_id.in_(waiting)) if usable else own
+    lacking = lacks_fallback(artifact.job_id, artifact.as_of, attempt.moment, attempt.suffix)
+    chosen = own | lacking if usable else own
     query = sa.select(runs.c.run_id).where(chosen).order_by(runs.c.moment, runs.c.suffix, runs.c.run_id)
     found = connection.execute(query.with_for_update()).scalars()
     return tuple(run_id for run_id in found if run_id != attempt.run_id)

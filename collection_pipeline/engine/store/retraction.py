@@ -6,7 +6,7 @@ over an edge that says `pin`: such an artifact stands, and is reported as built 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of, inputs_to_json
 from collection_pipeline.engine.store.runs import touch
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, jobs, runs
+from collection_pipeline.engine.store.states import lacks_fallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,14 @@ class Retractions(StorePart):
 
         Each job falls back to its newest earlier version that stands. Where there is none, the retracted job itself is
         failed with `reason`, and not started again until its inputs change or somebody reruns it; the others are
-        pending. Their runs are open again. Rows stay readable by version. Raises `UnknownArtifactError`.
+        pending. Their runs are open again, and so are those that lacked a version now restored, to fall back on. Rows
+        stay readable by version. Raises `UnknownArtifactError`.
         """
         with self.database.write() as connection:
             advisory_lock(connection, RETRACTION)
             found = _find(connection, job_id, run_id, version)
-            run_ids = sorted({row.run_id for row in found.rows})
+            restored = _restored(connection, found.rows)
+            run_ids = {row.run_id for row in found.rows} | _lacking(connection, restored.values())
             order = sa.select(runs.c.run_id).where(runs.c.run_id.in_(run_ids))
             connection.execute(order.order_by(runs.c.moment, runs.c.suffix, runs.c.run_id).with_for_update()).all()
             root, *built_on_it = found.rows
@@ -68,7 +71,9 @@ class Retractions(StorePart):
             because = f"built on version {root.version} of {job_id} of run {run_id}, retracted: {reason}"
             _withdraw(connection, built_on_it, because, now)
             for row in found.rows:
-                if row.is_current and not _restore_earlier(connection, row):
+                if row.artifact_id in restored:
+                    _restore(connection, restored[row.artifact_id])
+                elif row.is_current:
                     _end(connection, row, reason if row is root else None, now)
             touch(connection, run_ids)
             return found.as_retraction()
@@ -108,22 +113,39 @@ def _withdraw(connection: sa.Connection, rows: Iterable[sa.Row[Any]], reason: st
     connection.execute(withdrawn.values(retracted_at=now, retract_reason=reason, is_current=False))
 
 
-def _restore_earlier(connection: sa.Connection, row: sa.Row[Any]) -> bool:
-    """Make the newest earlier version that stands current again, and its inputs the job's last attempt."""
-    query = (
-        sa.select(artifacts.c.artifact_id)
-        .where(artifacts.c.run_id == row.run_id, artifacts.c.job_id == row.job_id)
-        .where(artifacts.c.usable, artifacts.c.retracted_at.is_(None))
-        .order_by(artifacts.c.version.desc())
-        .limit(1)
-    )
-    earlier = connection.execute(query).scalar()
-    if earlier is None:
-        return False
-    connection.execute(artifacts.update().where(artifacts.c.artifact_id == earlier).values(is_current=True))
+def _restored(connection: sa.Connection, going: Collection[sa.Row[Any]]) -> dict[int, Any]:
+    """By the id of a current version that goes, the newest earlier one that stands; only where there is one."""
+    ids = [row.artifact_id for row in going]
+    restored: dict[int, Any] = {}
+    for row in going:
+        if row.is_current:
+            query = (
+                sa.select(*ARTIFACT_COLUMNS, artifacts.c.moment, artifacts.c.suffix)
+                .where(artifacts.c.run_id == row.run_id, artifacts.c.job_id == row.job_id)
+                .where(artifacts.c.usable, artifacts.c.retracted_at.is_(None), artifacts.c.artifact_id.not_in(ids))
+                .order_by(artifacts.c.version.desc())
+                .limit(1)
+            )
+            earlier = connection.execute(query).one_or_none()
+            if earlier is not None:
+                restored[row.artifact_id] = earlier
+    return restored
+
+
+def _lacking(connection: sa.Connection, restored: Iterable[Any]) -> set[str]:
+    """The settled runs that lack such fallbacks."""
+    conditions = (lacks_fallback(row.job_id, row.as_of, row.moment, row.suffix) for row in restored)
+    queries = (sa.select(runs.c.run_id).where(condition) for condition in conditions)
+    return {run_id for query in queries for run_id in connection.execute(query).scalars()}
+
+
+def _restore(connection: sa.Connection, earlier: sa.Row[Any]) -> None:
+    """Make a version current again, and its inputs the job's last attempt."""
+    same = artifacts.c.artifact_id == earlier.artifact_id
+    connection.execute(artifacts.update().where(same).values(is_current=True))
     changes = {"status": "done", "outcome": "done", "reason": None, "error_kind": None}
-    connection.execute(_not_running(row).values(**changes, attempted=inputs_to_json(_inputs(connection, earlier))))
-    return True
+    inputs = inputs_to_json(_inputs(connection, earlier.artifact_id))
+    connection.execute(_not_running(earlier).values(**changes, attempted=inputs))
 
 
 def _end(connection: sa.Connection, row: sa.Row[Any], reason: str | None, now: datetime) -> None:

@@ -187,8 +187,23 @@ def _unmet_fallbacks(state: RunState, plan: Plan) -> list[str]:
     return sorted(upstreams)
 
 
+def lacks_fallback(job_id: str, as_of: datetime, moment: datetime, suffix: int) -> sa.ColumnElement[bool]:
+    """The condition on `runs` of the settled ones that lack an artifact which this fallback might bring about.
+
+    It is of that job, as_of and run. Whatever makes it current opens them again, holding the lock `RETRACTION`, or a
+    share of it: none of them settles meanwhile.
+    """
+    later = (unmet_fallbacks.c.moment > moment) | (
+        (unmet_fallbacks.c.moment == moment) & (unmet_fallbacks.c.suffix > suffix)
+    )
+    lacking = sa.select(unmet_fallbacks.c.run_id).where(
+        unmet_fallbacks.c.upstream == job_id, unmet_fallbacks.c.oldest_as_of <= as_of, later
+    )
+    return runs.c.settled_at.is_not(None) & runs.c.run_id.in_(lacking)
+
+
 def _note_unmet(connection: sa.Connection, state: RunState, unmet: Collection[str]) -> None:
-    """Note which fallbacks the run lacks, so that publishing one opens it again."""
+    """Note which fallbacks the run lacks, so that one that becomes current opens it again."""
     connection.execute(unmet_fallbacks.delete().where(unmet_fallbacks.c.run_id == state.run_id))
     rows = [
         {
