@@ -34,7 +34,15 @@ class Failure(Refusal):
     exit_code = FAILED
 
 
-_stopped_by = [signal.SIGINT]
+class Stopped(KeyboardInterrupt):
+    """Signals stopped the command, in words that say what was kept and how to go on."""
+
+    def __init__(self, message: str, *signals: int) -> None:
+        super().__init__(message)
+        _stopped_by.extend(signals)
+
+
+_stopped_by: list[int] = [signal.SIGINT]
 
 
 def stop_as_by_ctrl_c(_signal: int, _frame: FrameType | None) -> None:

@@ -37,6 +37,13 @@ def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[
         thread.join()
 
 
+def is_waiting(instance: dg.DagsterInstance, dagster_run_id: str) -> bool:
+    """Whether a step of the Dagster run waits for a place; no, if that cannot be told."""
+    with suppress(Exception):
+        return any(_waits(instance, dagster_run_id))
+    return False
+
+
 def _waits(instance: dg.DagsterInstance, dagster_run_id: str) -> Iterator[str]:
     # Who waits and who has places is no documented API of Dagster's; cli/test_instance.py watches it.
     for pool in sorted(instance.event_log_storage.get_concurrency_keys()):

@@ -15,8 +15,10 @@ import dagster as dg
 
 from collection_pipeline import resources
 from collection_pipeline.automation import collection_job
+from collection_pipeline.cli.group import Stopped
 from collection_pipeline.cli.instance import open_instance
-from collection_pipeline.cli.pools import waits_told
+from collection_pipeline.cli.interrupts import taken_while
+from collection_pipeline.cli.pools import is_waiting, waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
 from collection_pipeline.engine.runs.launches import (
@@ -32,7 +34,7 @@ from collection_pipeline.engine.runs.opening import open_run
 from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import HeldError
-from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT, held_text
+from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT, held_text
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
@@ -69,8 +71,12 @@ class Session:
     def execute(self, jobs: Sequence[str], tags: Mapping[str, str]) -> str | None:
         """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first."""
         dagster_run_id = str(uuid.uuid4())
+        signals: Sequence[int] = ()
         try:
-            with waits_told(self.instance, dagster_run_id, self.display.say):
+            with (
+                waits_told(self.instance, dagster_run_id, self.display.say),
+                taken_while(partial(is_waiting, self.instance, dagster_run_id)) as signals,
+            ):
                 done = self.job.execute_in_process(
                     run_id=dagster_run_id,
                     run_config=_QUIET,
@@ -81,30 +87,20 @@ class Session:
                     raise_on_error=False,
                 )
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-            raise KeyboardInterrupt(self._stopped()) from None
-        if self._was_stopped(dagster_run_id):
-            raise KeyboardInterrupt(self._stopped())
+            raise Stopped(self._stopped(), *signals) from None
+        if signals:  # of which Dagster makes a failure
+            raise Stopped(self._stopped(), *signals)
         return None if done.success else _first_failure(done)
-
-    def _was_stopped(self, dagster_run_id: str) -> bool:
-        """Whether a signal reached the Dagster run between its steps or in one of them: it does not raise either."""
-        run = self.instance.get_run_by_id(dagster_run_id)
-        if run is not None and run.status is dg.DagsterRunStatus.CANCELED:
-            return True
-        return any(
-            job.dagster_run_id == dagster_run_id and job.error_kind == INTERRUPTED
-            for job in self.collection.store.run_view(self.run_id).jobs
-        )
 
     def _stopped(self) -> str:
         explanation = self.advance()
         lines = [f"Stopped. Run {self.run_id} is kept as it is."]
         lines += [
-            f"{job_id}: {explanation.reason(job_id)}"
+            f"{job_id}: {explanation.account(job_id)}"
             for job_id, decision in explanation.plan.decisions.items()
             if decision.status == "failed"
         ]
-        return "\n".join([*lines, PAID_FOR_KEPT])
+        return "\n".join([*lines, PAID_FOR_KEPT, *(f"Type: {command}" for command in explanation.next_commands())])
 
     def held(self, job_id: str) -> str | None:
         """Who works on the job, in words. None if nobody does; of a holder that is out of sight, the gate has words."""

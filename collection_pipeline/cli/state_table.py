@@ -98,8 +98,7 @@ class StateTable:
         lines += [
             self._files(job.job_id, job.current) for job in self.found.view.jobs if job.current and job.current.files
         ]
-        commands = dict.fromkeys(filter(None, map(self.found.explanation.next_command, self._plan)))
-        return lines + [f"Type: {command}" for command in commands]
+        return lines + [f"Type: {command}" for command in self.found.explanation.next_commands()]
 
     def renderable(self, width: int) -> RenderableType:
         """All of it for a terminal, in lines that fit its `width`."""

@@ -94,6 +94,10 @@ class Explanation:
             return self._repair(job_id)
         return f"collect run {self.run.run_id}" if decision.due else None
 
+    def next_commands(self) -> list[str]:
+        """What to type so that the whole run goes on, each once."""
+        return list(dict.fromkeys(filter(None, map(self.next_command, self.plan.decisions))))
+
     def is_stopped(self, job_id: str) -> bool:
         """Whether the job stands as failed only because its last attempt was interrupted, or its process ended."""
         return self.plan.decisions[job_id].status == "failed" and self.facts.of(job_id).stopped
