@@ -158,21 +158,19 @@ def text(language: Language, key: str, /, **values: object) -> str:
 def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
-    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Of the run's
-    own day, "today" is said only if the data is of that day: "(collected on 2026-11-29)" if `collected_at` is later.
+    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Data of the
+    run's own day that was collected on a later one is not called today's: "(collected on 2026-11-29)".
     """
     local, run, collected = (instant.astimezone(timezone) for instant in (as_of, moment, collected_at))
     days = (run.date() - local.date()).days
     date = local.date().isoformat()
-    if days == 0:
-        if as_of < moment:
-            date = f"{date} {local:%H:%M}"
-        if collected.date() > run.date():
-            words = text(language, "collected", date=collected.date().isoformat())
-        else:
-            words = text(language, "earlier_today" if as_of < moment else "today")
-    elif days == 1:
-        words = text(language, "yesterday")
+    is_earlier = days == 0 and as_of < moment
+    if is_earlier:
+        date = f"{date} {local:%H:%M}"
+    if days == 0 and collected.date() > run.date():
+        words = text(language, "collected", date=collected.date().isoformat())
+    elif days in (0, 1):
+        words = text(language, "yesterday" if days else "earlier_today" if is_earlier else "today")
     else:
         words = text(language, "days_ago" if days > 0 else "days_after", n=abs(days))
     return text(language, "as_of", date=date, age=text(language, "age", words=words))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from collection_pipeline.engine.planning.planner import plan
 from collection_pipeline.engine.store import (
@@ -80,6 +81,23 @@ class TestMadeWhileALaunchWaited:
         with pytest.raises(MadeMeanwhileError, match="was made meanwhile, by Dagster run first"):
             world.claim(RUN, "search", holder("second"), launched_at=launched_at)
         assert world.store.run_view(RUN) == before
+
+    def test_nor_by_who_waited_for_the_lock_while_it_was_published(self, world: World) -> None:
+        """Which is then not later than now: the clock is read when the lock is there."""
+        world.open(RUN)
+        order: list[str] = []
+        engine = world.store.database.engine
+        sa.event.listen(engine, "before_cursor_execute", lambda _connection, _cursor, said, *_: order.append(said))
+
+        def clock() -> datetime:
+            order.append("clock")
+            return world.now
+
+        world.store.claim(
+            RUN, "search", holder(), GRAPH, source="a", decide=lambda _: {}, is_over=lambda _: False, now=clock
+        )
+        locked = next(place for place, said in enumerate(order) if "FROM jobs" in said)
+        assert order.index("clock") > locked
 
     @pytest.mark.parametrize(
         ("by", "launched_after_min", "set_back_min"),
