@@ -14,7 +14,7 @@ from psycopg import sql
 
 from collection_pipeline.sources.emulator import EmulatorOptions, embedded
 from collection_pipeline.sources.emulator.account import Account
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.echo import echoing
 from collection_pipeline_tests.failures.surroundings import impatient

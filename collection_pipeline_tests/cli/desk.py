@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from collection_pipeline_tests import children
 
 QUERIES = '[[query]]\nq = "Reykjavik airport"\ngl = "is"\n'
 """One page of one query, which finds two airports."""
@@ -36,7 +39,6 @@ class Done:
     code: int
     out: str
     err: str
-    loaded: frozenset[str]
 
     @property
     def json(self) -> Any:
@@ -64,12 +66,10 @@ class Desk:
         stderr: int = subprocess.PIPE,
     ) -> Iterator[subprocess.Popen[str]]:
         """Type a command and have it running for the time of the block; whoever fails there leaves nothing behind."""
-        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-        own = {"COLLECTION_QUERIES": str(self.folder / "queries.toml"), "PYTHONUTF8": "1"}
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *args],
             cwd=self.folder,
-            env={**inherited, **own, **(environment or {})},
+            env=self._environment(environment or {}),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -84,12 +84,25 @@ class Desk:
 
     def collect(self, *args: str, **environment: str) -> Done:
         """Type a command and wait for its end."""
-        loaded = self.folder / "loaded.txt"
-        loaded.unlink(missing_ok=True)
-        with self.start(*args, environment={"TEST_LOADED": str(loaded), **environment}) as process:
-            out, err = process.communicate(timeout=TIMEOUT_S)
-        modules = loaded.read_text().splitlines() if loaded.exists() else []
-        return Done(process.returncode, out, err, frozenset(name.partition(".")[0] for name in modules))
+        with TemporaryDirectory() as said:
+            out, err = Path(said, "out"), Path(said, "err")
+            environ = self._environment(environment)
+            code = children.ended(children.start(children.collect, self.folder, environ, args, (out, err)))
+            return Done(code, out.read_text("utf-8"), err.read_text("utf-8"))
+
+    def collect_afresh(self, *args: str, **environment: str) -> tuple[Done, frozenset[str]]:
+        """The same in an interpreter that has nothing loaded yet, and the packages that it has loaded at its end."""
+        with TemporaryDirectory() as said:
+            loaded = Path(said, "loaded")
+            with self.start(*args, environment={"TEST_LOADED": str(loaded), **environment}) as process:
+                out, err = process.communicate(timeout=TIMEOUT_S)
+            modules = loaded.read_text().splitlines()
+        return Done(process.returncode, out, err), frozenset(name.partition(".")[0] for name in modules)
+
+    def _environment(self, changes: Mapping[str, str]) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        own = {"COLLECTION_QUERIES": str(self.folder / "queries.toml"), "PYTHONUTF8": "1"}
+        return {**inherited, **own, **changes}
 
     def copy(self, folder: Path) -> Desk:
         """The same history in another folder, to go on from there."""

@@ -56,9 +56,9 @@ def test_progress_off_a_terminal_is_a_line_for_each_start_and_end(collected: Col
 
 
 def test_a_second_run_is_instant_and_says_how_to_collect_again(collected: Collected) -> None:
-    again = collected.desk.collect("run", "2026-11-29", "--json")
+    again, loaded = collected.desk.collect_afresh("run", "2026-11-29", "--json")
     assert again.code == 0
-    assert not again.loaded & {"dagster", "pandas", "pyarrow"}
+    assert not loaded & {"dagster", "pandas", "pyarrow"}
     assert "Run 2026-11-29 is settled, so there was nothing to do." in again.err
     assert "  collect run 2026-11-29.2  (a further collection)" in again.err.splitlines()
     assert "  collect rerun search_results 2026-11-29  (anew, in this run)" in again.err.splitlines()
@@ -66,8 +66,8 @@ def test_a_second_run_is_instant_and_says_how_to_collect_again(collected: Collec
 
 
 def test_status_reads_the_finished_run_without_dagster(collected: Collected) -> None:
-    done = collected.desk.collect("status", "--json")
-    assert not done.loaded & {"dagster", "pandas", "pyarrow"}
+    done, loaded = collected.desk.collect_afresh("status", "--json")
+    assert not loaded & {"dagster", "pandas", "pyarrow"}
     run = done.json
     assert {key: value for key, value in run.items() if key != "jobs"} == {
         "run_id": "2026-11-29",

@@ -29,13 +29,13 @@ def test_a_retraction_withdraws_all_that_was_built_on_it_and_says_what_follows(
     collected: Collected, tmp_path: Path
 ) -> None:
     desk = collected.desk.copy(tmp_path / "desk")
-    done = desk.collect(*RETRACT, "--yes", "--json")
+    done, loaded = desk.collect_afresh(*RETRACT, "--yes", "--json")
     assert done.code == 0
     assert [each["job_id"] for each in done.json["withdrawn"]] == WITHDRAWN
     assert done.json["standing"] == []
     assert {each["job_id"] for each in done.json["decided_anew"]} == set(WITHDRAWN)
     assert "  collect run 2026-11-29" in done.err.splitlines()
-    assert "dagster" not in done.loaded
+    assert "dagster" not in loaded
     run = desk.collect("status", "--json").json
     assert [job["version"] for job in run["jobs"]] == [1, None, None, None]
     assert "wrong city" in run["jobs"][1]["reason"]

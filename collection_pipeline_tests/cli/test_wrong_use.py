@@ -60,7 +60,7 @@ def test_is_refused_before_anything_is_written(
     assert (done.code, done.out) == (2, "")
     assert words in done.err
     assert "Traceback" not in done.err
-    assert [path.name for path in desk.folder.iterdir() if path.name != "loaded.txt"] == ["queries.toml"]
+    assert [path.name for path in desk.folder.iterdir()] == ["queries.toml"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ Three: Dagster with its sensor. The script runs the template's own jobs, the oth
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from collection_pipeline.engine.jobs.gate import gate
 from collection_pipeline.engine.planning.planner import plan
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Attempt, Manifest
+from collection_pipeline_tests.cli.desk import Desk, new_desk
 from collection_pipeline_tests.dagster.in_process import InProcess
 from collection_pipeline_tests.dagster.small_collection import rows
 
@@ -76,29 +76,41 @@ FAULTS = {
 
 
 @pytest.fixture(scope="module")
-def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     """A folder in which the template collected yesterday's run, by one command."""
-    folder = tmp_path_factory.mktemp("yesterday")
-    (folder / "queries.toml").write_text('[[query]]\nq = "airport Iceland"\npages = 1\n')
-    shell(f"collect run {YESTERDAY}", folder)
-    return folder
+    desk = new_desk(tmp_path_factory.mktemp("yesterday"))
+    assert desk.collect("run", YESTERDAY).code == 0
+    return desk
 
 
-@pytest.mark.long
 @pytest.mark.xdist_group("yesterday")
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_script_of_commands_decides_by_exit_codes(fault: Fault, yesterday: Path) -> None:
+def test_a_script_of_commands_decides_by_exit_codes(fault: Fault, yesterday: Desk) -> None:
     today = f"{TODAY}T06{list(FAULTS.values()).index(fault):02}"
-    script = "; ".join(f"collect run {today} --only {job_id}; echo $? >&3" for job_id in JOBS)
-    codes = shell(f"( {script} ) 3>&1 >/dev/null 2>said", yesterday, COLLECTION_EMULATOR_FAULTS=fault.emulated)
-    assert tuple(map(int, codes.split())) == fault.exit_codes
-    said = (yesterday / "said").read_text()
+    fault_of_today = {"COLLECTION_EMULATOR_FAULTS": fault.emulated}
+    script = [yesterday.collect("run", today, "--only", job_id, **fault_of_today) for job_id in JOBS]
+    assert tuple(done.code for done in script) == fault.exit_codes
+    said = "".join(done.err for done in script)
     for refusal in fault.refusals:
         assert refusal.format(today) in said
-    told = json.loads(shell(f"collect status {today} --json || true", yesterday))
-    assert tuple(job["status"] for job in told["jobs"]) == fault.statuses
-    report = told["jobs"][-1]
-    assert report["degraded"] == (fault.job_id != "news_mentions")
+    jobs = yesterday.collect("status", today, "--json").json["jobs"]
+    assert tuple(job["status"] for job in jobs) == fault.statuses
+    assert jobs[-1]["degraded"] == (fault.job_id != "news_mentions")
+
+
+@pytest.mark.xdist_group("yesterday")
+def test_a_chain_in_a_shell_ends_at_the_first_job_that_fails(yesterday: Desk) -> None:
+    today = f"{TODAY}T0700"
+    chain = " && ".join(f"collect run {today} --only {job_id}" for job_id in JOBS)
+    environ = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "COLLECTION_QUERIES": str(yesterday.folder / "queries.toml"),
+        "COLLECTION_EMULATOR_FAULTS": FAULTS["search finds nothing"].emulated,
+    }
+    ended = subprocess.run(["sh", "-c", chain], cwd=yesterday.folder, env=environ, capture_output=True, check=False)
+    assert ended.returncode == 1
+    jobs = yesterday.collect("status", today, "--json").json["jobs"]
+    assert [job["started_at"] is not None for job in jobs] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -147,24 +159,3 @@ def work(world: InProcess, attempt: Attempt) -> None:
     found = rows(["0x0:0x1"], 1, attempt.job_id)
     dataset, now = world.collection.datasets[attempt.job_id], world.collection.now
     world.store.publish(attempt, dataset, [found], lambda _: (), manifest=lambda _: Manifest(), now=now)
-
-
-def shell(command: str, folder: Path, **environ: str) -> str:
-    """What a shell prints that has `collect` on its path, and `folder` as the place of all that is kept."""
-    found = subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "DAGSTER_HOME": str(folder),
-            "COLLECTION_DATA": str(folder / "data"),
-            "COLLECTION_QUERIES": str(folder / "queries.toml"),
-            **environ,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr
-    return found.stdout

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from collection_pipeline.engine.store.database import normalise
 from collection_pipeline.sources.emulator.account import Account
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 
 RUN = "2026-11-29"
 
@@ -48,7 +48,7 @@ class Desk:
             "COLLECTION_QUERIES": str(self.folder / "queries.toml"),
         }
         environ = {**own, **self.environment, **environment}
-        return children.start(children.collect, self.folder, environ, args, output, prepare), output
+        return children.start(children.collect, self.folder, environ, args, (output, output), prepare), output
 
     def collect(
         self, *args: str, expect: int = 0, prepare: Callable[[], None] | None = None, **environment: str

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from collection_pipeline.engine.store import Store, StoreUnavailableError
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.small_disk import fill

@@ -9,7 +9,7 @@ from collection_pipeline.engine.jobs.spending import PaidCalls, SpendingStoppedE
 from collection_pipeline.engine.store import Store
 from collection_pipeline.sources.contract import ApiRequest
 from collection_pipeline.sources.serpbase import SerpBaseSource
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.publisher import holder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from collection_pipeline.engine.holders import process_is_gone
 from collection_pipeline.engine.store import Store
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 from collection_pipeline_tests.failures.publisher import (
     JOB,
     RUN,

@@ -102,6 +102,26 @@ def test_so_does_one_after_a_failed_check(new_desk: NewDesk, sqlite_url: str) ->
     assert details(desk) == 2 * before
 
 
+def test_a_repair_of_a_failed_check_that_fails_itself_is_repaired_in_the_same_way(
+    new_desk: NewDesk, sqlite_url: str
+) -> None:
+    desk = new_desk(sqlite_url, faults="maps_detail=malformed_body:0.5")
+    desk.collect("run", RUN, expect=1)
+    repair = ("rerun", "detail_pages", RUN, "--missing-only")
+    desk.set_faults("maps_detail=unauthorized")
+    said = desk.collect(*repair, expect=1)
+    assert f"Type: collect {' '.join(repair)}" in said
+    desk.set_faults("")
+    answered = desk.one(
+        "SELECT count(DISTINCT fingerprint) FROM requests WHERE endpoint = 'maps_detail' AND kind = 'ok'"
+    )
+    before = details(desk)
+
+    desk.collect(*repair)
+
+    assert details(desk) - before == 20 - answered
+
+
 def test_one_failed_detail_costs_one_request_to_repair(new_desk: NewDesk, sqlite_url: str) -> None:
     desk = new_desk(sqlite_url)
     desk.collect("run", RUN, "--only", "search_results")

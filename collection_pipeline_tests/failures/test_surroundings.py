@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from collection_pipeline.engine.store import Store, StoreUnavailableError
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 from collection_pipeline_tests.failures.conftest import NewDesk
 from collection_pipeline_tests.failures.desk import RUN, Desk
 from collection_pipeline_tests.failures.surroundings import impatient, room_for, without_privileges

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from collection_pipeline.sources.contract import CREDITS
-from collection_pipeline_tests.failures import children
+from collection_pipeline_tests import children
 from collection_pipeline_tests.failures.desk import RUN, Desk
 
 CONCURRENCY = 16

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -35,22 +35,28 @@ def ended(process: ForkServerProcess) -> int:
 
 
 def collect(
-    folder: Path, environment: Mapping[str, str], args: Sequence[str], output: Path, prepare: Callable[[], None] | None
+    folder: Path,
+    environment: Mapping[str, str],
+    args: Sequence[str],
+    output: tuple[Path, Path],
+    prepare: Callable[[], None] | None = None,
 ) -> None:
-    """What a child does that types `collect`: in `folder`, its words into `output`, `prepare` done first."""
+    """What a child does that types `collect`: in `folder`, its results and its messages into the two files of `output`,
+    which may be one. `prepare` is done first: what breaks its surroundings.
+    """
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    with output.open("w") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+    with ExitStack() as opened:
+        out, err = (opened.enter_context(file.open("a", 1, encoding="utf-8")) for file in output)
+        opened.enter_context(redirect_stdout(out))
+        opened.enter_context(redirect_stderr(err))
         # Also what C libraries and child processes write.
-        os.dup2(stream.fileno(), 1)
-        os.dup2(stream.fileno(), 2)
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
         if prepare is not None:
             prepare()
-        from collection_pipeline.cli import collect as command
+        sys.argv = ["collect", *args]
+        from collection_pipeline.cli import main
 
-        try:
-            command(prog_name="collect", args=list(args))
-        except SystemExit as end:
-            stream.flush()
-            sys.exit(end.code)
+        main()
