@@ -86,8 +86,7 @@ def _settled(kept: Collection, run_id: str) -> StateTable | None:
 
 
 def _settle(work: Session) -> tuple[int, StateTable]:
-    work.resume()
-    given_up = work.settle("collect run")
+    given_up = work.settle("collect run", resume=True)
     found = look(work.collection, work.run_id)
     if given_up is None:
         return found.exit_code, found

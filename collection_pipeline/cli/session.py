@@ -22,6 +22,8 @@ from collection_pipeline.cli.pools import is_waiting, waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
 from collection_pipeline.engine.runs.launches import (
+    FETCH,
+    FETCH_MISSING,
     PROCESS,
     REQUESTED_BY,
     RUN_ID,
@@ -109,21 +111,28 @@ class Session:
                 return str(HeldError(self.run_id, job_id, running.holder, running.since))
         return None
 
-    def resume(self) -> None:
-        """Go on with jobs that were interrupted, or whose process ended: who types the command again means that."""
-        explanation = self.advance()
+    def _resume(self, explanation: Explanation) -> bool:
+        """Go on with jobs that were interrupted, or whose process ended; whether there were any."""
         stopped = [job_id for job_id in explanation.plan.decisions if explanation.is_stopped(job_id)]
-        if stopped:
-            self.execute(stopped, {})
+        # One that was to buy only what its newest version lacks still is.
+        for tags, wanted in (({}, False), ({FETCH: FETCH_MISSING}, True)):
+            jobs = [job_id for job_id in stopped if explanation.facts.of(job_id).lacks_answers is wanted]
+            if jobs:
+                self.execute(jobs, tags)
+        return bool(stopped)
 
-    def settle(self, requested_by: str) -> str | None:
+    def settle(self, requested_by: str, *, resume: bool = False) -> str | None:
         """Execute what is due until the run is settled; waits for jobs that others work on.
 
-        None when it is settled; else an execution changed nothing, and what Dagster was told instead.
+        With `resume`, first go on with what was stopped: who types the same command again means that. None when it is
+        settled; else an execution changed nothing, and what Dagster was told instead.
         """
         waits = False
         while True:
             explanation = self.advance()
+            if resume and self._resume(explanation):
+                explanation = self.advance()
+            resume = False
             plan = explanation.plan
             if plan.settled:
                 return None

@@ -95,6 +95,12 @@ def test_a_job_that_is_due_says_how_to_start_it_without_a_sensor() -> None:
     assert explained({}).reason("search_results") == "about to start; type: collect run 2026-11-29"
 
 
+def test_what_waits_for_a_job_that_was_only_stopped_goes_on_with_it() -> None:
+    stopped = Facts({"search_results": JobFacts("interrupted", stopped=True)})
+    assert explained(SEARCH_FAILED, facts=stopped).next_commands() == ["collect run 2026-11-29"]
+    assert explained(SEARCH_FAILED).next_commands() == [TYPE_SEARCH]
+
+
 def test_a_skipped_job_says_whose_failure_skipped_it_and_what_revives_it() -> None:
     assert explained(DETAILS_FAILED).reason("news_mentions") == (
         "skipped: detail_pages failed; type: collect rerun detail_pages 2026-11-29"

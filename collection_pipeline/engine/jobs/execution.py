@@ -42,22 +42,24 @@ def execute(context: dg.AssetExecutionContext, declaration: Declaration, collect
         published = work.publish()
     except BaseException as error:  # noqa: BLE001 - whatever ends the attempt, the state table says so
         _give_up(context, collection, attempt, error, may_retry)
-    _look_ahead(context, collection, attempt)
+    command = _look_ahead(context, collection, attempt)
     yield from check_results(published)
     if not published.usable:
         reason = rejection_reason(published.checks)
-        text = rejected_text(attempt.run_id, attempt.job_id, published.artifact.version, reason)
+        text = rejected_text(attempt.run_id, attempt.job_id, published.artifact.version, reason, command)
         raise dg.Failure(text, allow_retries=False)
     yield materialization(attempt, published, collection.reports, work.preview, work.picture)
 
 
-def _look_ahead(context: dg.AssetExecutionContext, collection: Collection, attempt: Attempt) -> None:
-    """Show what the end of this attempt means for the others. Whoever looks next can do it as well, so whatever goes
-    wrong here does not change how the step ends, or Dagster would try it again."""
+def _look_ahead(context: dg.AssetExecutionContext, collection: Collection, attempt: Attempt) -> str:
+    """Show what the end of this attempt means for the others, and return what to type next. Whoever looks next can do
+    it as well, so whatever goes wrong here does not change how the step ends, or Dagster would try it again."""
+    command = None
     try:
-        advance(collection, context.instance, attempt.run_id)
+        command = advance(collection, context.instance, attempt.run_id).next_command(attempt.job_id)
     except Exception as error:  # noqa: BLE001
         context.log.warning("%s has ended; the others are decided at the next look: %s", attempt.job_id, error)
+    return command or f"collect status {attempt.run_id}"
 
 
 def _give_up(
@@ -74,8 +76,8 @@ def _give_up(
         raise error
     reason = failure_reason(error)
     collection.store.fail(attempt, reason, failure_kind(error), collection.now())
-    _look_ahead(context, collection, attempt)
+    command = _look_ahead(context, collection, attempt)
     if not isinstance(error, Exception | KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
         raise error
     # An interrupt too, or Dagster would have the retry policy try again what somebody just stopped.
-    raise dg.Failure(failed_text(attempt.run_id, attempt.job_id, reason), allow_retries=False) from error
+    raise dg.Failure(failed_text(attempt.run_id, attempt.job_id, reason, command), allow_retries=False) from error

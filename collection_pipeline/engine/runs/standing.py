@@ -84,8 +84,9 @@ def _warnings(job: JobView) -> dict[str, str]:
 
 
 def _lacks_answers(job: JobView) -> bool:
-    """Whether the last attempt made a version, usable or not, with some of its calls answered and others not."""
+    """Whether the last attempt made a version, usable or not, with some of its calls answered and others not; or was
+    to buy only what such a version lacks, and did not get to make one."""
     if job.latest is None or job.error_kind not in (None, "check"):
-        return False
+        return job.adopted
     calls = calls_covered(job.latest.checks)
     return calls is not None and calls.missing > 0 and calls.answered > 0

@@ -27,6 +27,7 @@ class InputView:
     policy: str
     on_rerun: str
     artifact: Artifact | None
+    published_at: datetime | None
     retracted: bool
 
 
@@ -48,13 +49,20 @@ class ArtifactView:
     files: list[dict[str, Any]]
     inputs: tuple[InputView, ...]
 
+    @property
+    def collected_at(self) -> datetime:
+        """When the oldest of it and its inputs was stored, whatever moment they speak of."""
+        inputs = (each.published_at for each in self.inputs if each.published_at is not None)
+        return min([self.published_at, *inputs])
+
 
 @dataclass(frozen=True, slots=True)
 class JobView:
     """One row of the state table. `status` is what it shows, `outcome` running or how the last attempt ended.
 
     `current` is the artifact that consumers read, `latest` the newest version, which may be unusable or retracted.
-    `removed`: the run's graph no longer has the job.
+    `adopted`: the last attempt might use the answers of `latest` as well, and published nothing. `removed`: the run's
+    graph no longer has the job.
     """
 
     job_id: str
@@ -68,6 +76,7 @@ class JobView:
     error_kind: str | None
     attempted: Inputs | None
     holder: Holder | None
+    adopted: bool
     removed: bool
     credits: Credits
     current: ArtifactView | None
@@ -146,7 +155,7 @@ def _artifacts(connection: sa.Connection, run_id: str) -> tuple[dict[str, Artifa
 def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[InputView]]:
     columns = [column for column in ARTIFACT_COLUMNS if column is not artifacts.c.artifact_id]
     query = (
-        sa.select(artifact_inputs, *columns, artifacts.c.retracted_at)
+        sa.select(artifact_inputs, *columns, artifacts.c.published_at, artifacts.c.retracted_at)
         .outerjoin(artifacts, artifacts.c.artifact_id == artifact_inputs.c.input_artifact_id)
         .where(artifact_inputs.c.artifact_id.in_(of))
         .order_by(artifact_inputs.c.artifact_id, artifact_inputs.c.upstream)
@@ -155,7 +164,7 @@ def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[Inp
     for row in connection.execute(query):
         is_there, is_retracted = row.input_artifact_id is not None, row.retracted_at is not None
         artifact = artifact_of(row) if is_there else None
-        view = InputView(row.upstream, row.policy, row.on_rerun, artifact, is_retracted)
+        view = InputView(row.upstream, row.policy, row.on_rerun, artifact, row.published_at, is_retracted)
         views.setdefault(row.artifact_id, []).append(view)
     return views
 
@@ -191,6 +200,7 @@ def _job_view(row: sa.Row[Any], current: ArtifactView | None, latest: ArtifactVi
         row.error_kind,
         inputs_from_json(row.attempted),
         None if row.dagster_run_id is None else holder_of(row),
+        row.oldest_generation < row.generation,
         row.removed,
         Credits(row.credits_charged, row.credits_reused, row.credits_possibly_billed),
         current,

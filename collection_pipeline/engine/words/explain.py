@@ -84,15 +84,13 @@ class Explanation:
         decision = self.plan.decisions[job_id]
         if decision.state.in_flight or decision.status == "running":
             return None
-        if self.is_stopped(job_id):
-            return f"collect run {self.run.run_id}"
         if decision.status == "failed":
-            return self.rerun_command(job_id)
+            return self._mending_command(job_id)
         if decision.outdated:
             return f"collect rerun {job_id} {self.run.run_id}"
         if decision.blocked or (decision.status == "skipped" and decision.readiness == "skip"):
             return self._repair(job_id)
-        return f"collect run {self.run.run_id}" if decision.due else None
+        return self._run_command if decision.due else None
 
     def next_commands(self) -> list[str]:
         """What to type so that the whole run goes on, each once."""
@@ -199,7 +197,15 @@ class Explanation:
         return "has not run yet" if self.plan.decisions[job_id].state.attempted is None else "has to run again first"
 
     def _repair(self, job_id: str) -> str:
-        return " && ".join(self.rerun_command(root) for root in roots(self.plan, job_id) or (job_id,))
+        return " && ".join(dict.fromkeys(map(self._mending_command, roots(self.plan, job_id) or (job_id,))))
+
+    def _mending_command(self, job_id: str) -> str:
+        """A job that was only stopped goes on; any other is run again."""
+        return self._run_command if self.is_stopped(job_id) else self.rerun_command(job_id)
+
+    @property
+    def _run_command(self) -> str:
+        return f"collect run {self.run.run_id}"
 
     def _at(self, word: str, instant: datetime | None) -> str:
         return "" if instant is None else f" {word} {self.clock(instant)}"

@@ -13,8 +13,8 @@ class JobFacts:
 
     `reason`: why it failed, in one line. `holder`: the Dagster run that made it. `retracted_inputs`: upstreams whose
     artifact it stands on although that was withdrawn since. `lacks_answers`: its newest version has some of the answers
-    it asked for and not others, so that a rerun may buy only those. `stopped`: it did not fail but was interrupted, or
-    its process ended: it need only go on. `warnings`: what the soft checks that
+    it asked for and not others, so that a rerun may buy only those, and no later attempt set out to buy all. `stopped`:
+    it did not fail but was interrupted, or its process ended: it need only go on. `warnings`: what the soft checks that
     its current artifact does not pass say, by their names; what was decided about its inputs is not among them.
     """
 

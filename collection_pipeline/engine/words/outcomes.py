@@ -44,9 +44,9 @@ def _place(error: BaseException) -> str:
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
-def failed_text(run_id: str, job_id: str, reason: str) -> str:
-    """The failure as Dagster shows it."""
-    return f"{job_id} of {run_id} failed: {reason}\n{PAID_FOR_KEPT}\nType: collect rerun {job_id} {run_id}"
+def failed_text(run_id: str, job_id: str, reason: str, command: str) -> str:
+    """The failure as Dagster shows it; `command` is what to type."""
+    return f"{job_id} of {run_id} failed: {reason}\n{PAID_FOR_KEPT}\nType: {command}"
 
 
 def only_checks_text(run_id: str, job_id: str) -> str:
@@ -76,11 +76,11 @@ def rejection_reason(outcomes: Sequence[CheckOutcome]) -> str:
     return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
 
 
-def rejected_text(run_id: str, job_id: str, version: int, reason: str) -> str:
-    """The rejection as Dagster shows it."""
+def rejected_text(run_id: str, job_id: str, version: int, reason: str, command: str) -> str:
+    """The rejection as Dagster shows it; `command` is what to type."""
     return (
         f"{job_id} of {run_id} failed: {reason}\nVersion {version} is stored for inspection, and nobody reads it.\n"
-        f"Type: collect rerun {job_id} {run_id}"
+        f"Type: {command}"
     )
 
 
