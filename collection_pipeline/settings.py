@@ -237,6 +237,7 @@ def _explain(error: ValidationError, values: Mapping[str, str]) -> str:
         secret = SecretStr in (field.annotation, *get_args(field.annotation))
         secret |= any(mark in values[name] for mark in "@?#")  # where an address carries passwords and keys
         shown = name if secret else f"{name}={shortened(values[name])}"
-        wrong = problem["msg"].removeprefix("Value error, ")
+        # Which values there are is said by the description.
+        wrong = "not known" if problem["type"] == "literal_error" else problem["msg"].removeprefix("Value error, ")
         lines.append(f"{shown}: {wrong}. Expected: {field.description}.")
     return "\n".join(lines)

@@ -152,7 +152,7 @@ class TestRefusals:
             ("COLLECTION_TIMEZONE", "Asia/Shangai", "the nearest is Asia/Shanghai", "IANA"),
             ("COLLECTION_TIMEZONE", "../etc/passwd", "no such time zone", "IANA"),
             ("COLLECTION_TIMEZONE", "America", "no such time zone", "IANA"),
-            ("COLLECTION_LANGUAGE", "fr", "'en' or 'zh'", "en or zh"),
+            ("COLLECTION_LANGUAGE", "fr", ": not known. ", "en or zh"),
             ("COLLECTION_MAX_CREDITS", "0", "greater than or equal to 1", "from 1 to"),
             ("COLLECTION_MAX_CREDITS", "many", "integer", "from 1 to"),
             ("COLLECTION_CONCURRENCY", "1001", "less than or equal to 1000", "from 1 to 1000"),

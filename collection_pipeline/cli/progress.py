@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from collection_pipeline.cli.terminal import console, inert
+from collection_pipeline.engine.counting import counted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,7 +61,7 @@ class PlainLines:
         now = time.monotonic()
         if now >= self._next_line.setdefault(job_id, now + CALLS_EVERY_S):
             self._next_line[job_id] = now + CALLS_EVERY_S
-            self.say(f"{job_id}: {ended} of {known} calls")
+            self.say(f"{job_id}: {ended} of {counted(known, 'call')}")
 
     def started(self, job_id: str) -> None:
         self._next_line.pop(job_id, None)
@@ -188,7 +189,11 @@ class _Watch:
         if job.outcome != "done" or job.current is None:
             return job.outcome  # skipped: why its upstream failed has been told
         made = job.current
-        parts = [f"{made.row_count} rows", f"version {made.artifact.version}", f"{made.credits_charged} credits"]
+        parts = [
+            counted(made.row_count, "row"),
+            f"version {made.artifact.version}",
+            counted(made.credits_charged, "credit"),
+        ]
         if made.credits_reused:
             parts.append(f"{made.credits_reused} saved by reuse")
         if made.artifact.degraded:

@@ -9,6 +9,7 @@ import click
 from collection_pipeline.cli import opening
 from collection_pipeline.cli.confirming import confirm
 from collection_pipeline.cli.terminal import note, result, result_json
+from collection_pipeline.engine.counting import counted
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.store import Store
@@ -32,7 +33,7 @@ def prune(*, keep_days: int, keep_runs: int, dry_run: bool, yes: bool, as_json: 
     store, now = collection.store, collection.now()
     going = store.prunable(keep_days=keep_days, keep_runs=keep_runs, now=now)
     if going and not dry_run and not yes:
-        confirm((f"would go: {run_id}" for run_id in going), f"Remove {len(going)} runs with all their data?")
+        confirm((f"would go: {run_id}" for run_id in going), f"Remove {counted(len(going), 'run')} with all data?")
     if not dry_run:
         from collection_pipeline.cli.instance import open_instance
         from collection_pipeline.engine.jobs.files import remove_files

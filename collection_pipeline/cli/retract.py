@@ -44,10 +44,10 @@ def retract(
     job_id = opening.known_job(job, (each.job_id for each in store.run_view(run_id.text).jobs))
     found = store.retraction(job_id, run_id.text, version)
     if dry_run:
-        _print(found, {}, as_json=as_json)
+        _print(found, {}, as_json=as_json, done=False)
         return
     if not yes:
-        confirm(_lines(found), "Withdraw?")
+        confirm(_lines(found, done=False), "Withdraw?")
     root = found.withdrawn[0]
     done = store.retract(job_id, run_id.text, root.version, reason.strip(), collection.now())
     _print(done, {run: _anew(collection, run, done) for run in _runs(done)}, as_json=as_json)
@@ -56,9 +56,10 @@ def retract(
         note(f"  collect run {each}")
 
 
-def _lines(found: Retraction) -> list[str]:
-    lines = [f"withdrawn: {_name(each)}" for each in found.withdrawn]
-    return lines + [f"stays, built on retracted data: {_name(each)}" for each in found.standing]
+def _lines(found: Retraction, *, done: bool) -> list[str]:
+    withdrawn, stays = ("withdrawn", "stays") if done else ("would be withdrawn", "would stay")
+    lines = [f"{withdrawn}: {_name(each)}" for each in found.withdrawn]
+    return lines + [f"{stays}, built on retracted data: {_name(each)}" for each in found.standing]
 
 
 def _name(artifact: Artifact) -> str:
@@ -76,7 +77,7 @@ def _anew(collection: Collection, run_id: str, done: Retraction) -> dict[str, st
     return {job_id: explanation.reason(job_id) for job_id in lost if job_id in explanation.plan.decisions}
 
 
-def _print(found: Retraction, anew: dict[str, dict[str, str]], *, as_json: bool) -> None:
+def _print(found: Retraction, anew: dict[str, dict[str, str]], *, as_json: bool, done: bool = True) -> None:
     if as_json:
         result_json(
             {
@@ -90,7 +91,7 @@ def _print(found: Retraction, anew: dict[str, dict[str, str]], *, as_json: bool)
             }
         )
         return
-    for line in _lines(found):
+    for line in _lines(found, done=done):
         result(line)
     for run_id, jobs in anew.items():
         for job_id, reason in jobs.items():

@@ -18,7 +18,7 @@ WITHDRAWN = ["detail_pages", "news_mentions", "daily_report"]
 def test_a_retraction_is_listed_and_asked_for_first(collected: Collected) -> None:
     listed = collected.desk.collect(*RETRACT, "--dry-run")
     assert listed.code == 0
-    assert listed.out.splitlines() == [f"withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN]
+    assert listed.out.splitlines() == [f"would be withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN]
     unasked = collected.desk.collect(*RETRACT)
     assert (unasked.code, unasked.out) == (2, "")
     assert "Nothing was changed." in unasked.err

@@ -42,7 +42,7 @@ SEARCHES = {
     failed: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (the source says no);"
     " type: collect rerun search_results 2026-03-03",
     empty: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (check feature_id_present failed:"
-    " 0 of 0 rows have a feature_id; check volume failed: 0 rows, at least 10 expected (usual: 20));"
+    " 0 of 0 rows with a feature_id; check volume failed: 0 rows, at least 10 expected (usual: 20));"
     " type: collect rerun search_results 2026-03-03",
     a_tenth_of_its_usual_size: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (check volume"
     " failed: 2 rows, at least 10 expected (usual: 20)); type: collect rerun search_results 2026-03-03",

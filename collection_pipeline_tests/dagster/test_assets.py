@@ -178,7 +178,7 @@ class TestBodies:
     def test_rows_that_repeat_a_key_are_stored_and_not_usable(self, world: InProcess) -> None:
         world = world.changed(asset_of(lambda _: (rows(["0x1", "0x1"], 1, ""), Losses())))
         (told,) = failures(world.launch(RUN, "search_results"))
-        assert "check unique_key failed: 1 rows repeat an earlier key" in told
+        assert "check unique_key failed: 1 row with the key of an earlier one" in told
 
     def test_rows_of_another_type_are_not_usable(self, world: InProcess) -> None:
         world = world.changed(asset_of(lambda _: (rows(["0x1"], 1, "").astype({"edition": "Int32"}), Losses())))
@@ -282,7 +282,7 @@ def test_a_soft_check_alerts_once_and_is_over_when_a_later_artifact_passes(world
     assert world.script.alerts() == ["Alert: check:search_results:volume"]
     (episode,) = world.store.open_episodes().values()
     assert episode.text == (
-        f"search_results of {RUN} is published with a warning: check volume: 1 rows, at least 2 expected."
+        f"search_results of {RUN} is published with a warning: check volume: 1 row, at least 2 expected."
         f" Type: collect rerun search_results {RUN}"
     )
     world.launch(wednesday, "search_results")

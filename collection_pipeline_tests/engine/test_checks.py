@@ -83,7 +83,7 @@ def test_a_data_set_is_of_known_kinds_and_its_key_of_its_columns() -> None:
 def test_what_does_not_exist_is_neither_answered_nor_missing() -> None:
     outcome = Coverage(hard=0.8).evaluate(calls(answered=4, missing=0, not_found=6))
     assert verdict(outcome) == "passes"
-    assert outcome.description == "4 of 4 calls answered (100.0%), 0 missing; 6 do not exist at the source"
+    assert outcome.description == "4 of 4 calls answered (100.0%), 0 missing; 6 not found at the source"
     assert outcome.metadata == {"coverage": 1.0, "answered": 4, "missing": 0, "not_found": 6}
 
 
@@ -143,7 +143,7 @@ def test_a_column_that_is_empty_throughout_fails() -> None:
 
 def test_a_repeated_key_fails() -> None:
     outcome = UniqueKey(("id",)).evaluate(Evidence(Rows(3, repeated=1)))
-    assert (verdict(outcome), outcome.description) == ("fails", "1 rows repeat an earlier key")
+    assert (verdict(outcome), outcome.description) == ("fails", "1 row with the key of an earlier one")
     assert verdict(UniqueKey(("id",)).evaluate(Evidence(Rows(3)))) == "passes"
 
 
@@ -157,7 +157,7 @@ def frame(ids: Sequence[str | None], ranks: Sequence[int], rank_type: str = "Int
 @pytest.mark.parametrize(
     ("broken", "named"),
     [
-        (frame(["a", None], [1, 2]), "id: not_nullable (1 rows)"),
+        (frame(["a", None], [1, 2]), "id: not_nullable (1 row)"),
         (frame(["a"], [1], "float64"), "dtype"),
         (frame(["a"], [1]).drop(columns="rank"), "column_in_dataframe"),
         (frame(["a"], [1]).assign(more=1), "column_in_schema"),

@@ -23,7 +23,7 @@ def test_it_stops_in_time_and_a_higher_one_buys_only_the_rest(new_desk: NewDesk,
     said = desk.collect("run", RUN, expect=1, COLLECTION_MAX_CREDITS="21")
 
     assert desk.account.credits_charged == 20
-    assert "the budget of 21 credits a run is used up; 9 answers are here, the 11 missing ones cost 22 credits" in said
+    assert "the budget of 21 credits a run is used up; 9 answers kept, 11 missing for 22 credits" in said
     assert "raise COLLECTION_MAX_CREDITS to 42 or more" in said
     assert f"Type: collect rerun detail_pages {RUN}" in said
     assert "API credits: 20 spent, 0 saved by reuse, 1 left of 21" in said

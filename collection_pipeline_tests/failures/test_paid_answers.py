@@ -69,7 +69,7 @@ def test_so_may_what_was_in_flight_at_a_kill_without_a_budget(desk: Desk) -> Non
 def test_answers_of_the_trial_never_pass_for_those_of_the_real_service(new_desk: NewDesk, sqlite_url: str) -> None:
     desk = new_desk(sqlite_url)
     said = desk.collect("run", RUN, expect=1, SERPBASE_BASE_URL="", SERPBASE_API_KEY="", COLLECTION_MAX_CREDITS="21")
-    assert "9 answers are here" in said
+    assert "9 answers kept" in said
     assert details(desk) == 0
 
     desk.collect("rerun", "detail_pages", RUN)

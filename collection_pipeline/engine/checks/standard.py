@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, get_args
 
 from collection_pipeline.engine.checks.contract import CallCounts, Check, CheckOutcome, Evidence, Severity
+from collection_pipeline.engine.counting import counted
 
 COVERAGE = "coverage"
 """The name of the coverage check, which a retry may still turn around."""
@@ -34,7 +35,7 @@ class Present:
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         rows = evidence.staged.row_count
         count = rows - evidence.staged.nulls()[self.column]
-        said = f"{count} of {rows} rows have a {self.column}"
+        said = f"{count} of {counted(rows, 'row')} with a {self.column}"
         return CheckOutcome(self.name, count > 0, "hard", said, {"rows": rows, "present": count})
 
 
@@ -52,9 +53,8 @@ class UniqueKey:
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         repeated = evidence.staged.duplicates(self.columns)
-        return CheckOutcome(
-            self.name, repeated == 0, "hard", f"{repeated} rows repeat an earlier key", {"duplicates": repeated}
-        )
+        said = f"{counted(repeated, 'row')} with the key of an earlier one"
+        return CheckOutcome(self.name, repeated == 0, "hard", said, {"duplicates": repeated})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Schema:
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         errors = evidence.schema_errors
-        said = "; ".join(errors[:5]) if errors else f"{evidence.staged.row_count} rows as described"
+        said = "; ".join(errors[:5]) if errors else f"{counted(evidence.staged.row_count, 'row')} as described"
         return CheckOutcome(self.name, not errors, "hard", said, {"errors": len(errors)})
 
 
@@ -93,11 +93,12 @@ class Coverage:
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         calls = evidence.calls
-        said = f"{calls.answered} of {calls.wanted} calls answered ({calls.share:.1%}), {calls.missing} missing"
+        wanted = counted(calls.wanted, "call")
+        said = f"{calls.answered} of {wanted} answered ({calls.share:.1%}), {calls.missing} missing"
         if calls.commonest_error:
             said += f": {calls.commonest_error}"
         if calls.not_found:
-            said += f"; {calls.not_found} do not exist at the source"
+            said += f"; {calls.not_found} not found at the source"
         return CheckOutcome(
             self.name,
             calls.share >= self.soft,
@@ -155,14 +156,14 @@ class Volume:
     @property
     def description(self) -> str:
         relative = "" if self.min_share is None else f" and {self.min_share:.0%} of the usual number"
-        return f"At least {self.min_rows} rows{relative}."
+        return f"At least {counted(self.min_rows, 'row')}{relative}."
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         usual = median(evidence.usual_rows) if evidence.usual_rows and self.min_share is not None else 0.0
         floors = ((float(self.min_rows), self.rows_severity), (usual * (self.min_share or 0.0), self.share_severity))
         rows = evidence.staged.row_count
         broken = [severity for floor, severity in floors if rows < floor]
-        said = f"{rows} rows, at least {max(floor for floor, _ in floors):g} expected"
+        said = f"{counted(rows, 'row')}, at least {max(floor for floor, _ in floors):g} expected"
         if usual:
             said += f" (usual: {usual:g})"
         if evidence.dropped:
@@ -185,7 +186,8 @@ class AnyVolume:
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         rows = evidence.staged.row_count
-        return CheckOutcome(self.name, True, "soft", f"{rows} rows; any number is fine: {self.why}", {"rows": rows})
+        said = f"{counted(rows, 'row')}; any number is fine: {self.why}"
+        return CheckOutcome(self.name, True, "soft", said, {"rows": rows})
 
 
 @dataclass(frozen=True, slots=True)

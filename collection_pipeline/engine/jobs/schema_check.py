@@ -8,6 +8,7 @@ import pandas as pd
 import pandera.pandas as pa
 from pandera.errors import SchemaErrors
 
+from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.datasets import DTYPES, Dataset
 
 KEPT_MESSAGES = 20
@@ -33,5 +34,5 @@ def checked(frames: Iterable[pd.DataFrame], dataset: Dataset, errors: list[str])
             cases = found.failure_cases.groupby(["column", "check"], dropna=False, sort=False).size()
             for (column, check), count in cases.items():
                 if len(errors) < KEPT_MESSAGES:
-                    errors.append(f"{column}: {check} ({count} rows)")
+                    errors.append(f"{column}: {check} ({counted(count, 'row')})")
         yield frame

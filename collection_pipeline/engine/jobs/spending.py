@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from collection_pipeline.engine.checks import CallCounts
+from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.jobs.allowance import Allowance
 from collection_pipeline.engine.jobs.recording import Recorder
 from collection_pipeline.engine.store import Attempt, LostClaimError, Store
@@ -119,7 +120,7 @@ class PaidCalls:
         missing = self._missing
         if missing and len(missing) == self.requested:
             common = _commonest(missing)
-            message = f"0 of {self.requested} calls answered: {common.text}"
+            message = f"0 of {counted(self.requested, 'call')} answered: {common.text}"
             raise NothingAnsweredError(message, common.kind, retryable=self.retryable)
 
     @property
@@ -181,7 +182,8 @@ class PaidCalls:
         cost = sum(request.credits for request in missing)
         spent = self.store.credits(self.attempt.run_id)
         remedy = _REMEDIES[type(error)].format(enough=spent.charged + spent.possibly_billed + cost)
-        return f"{error}; {here} answers are here, the {len(missing)} missing ones cost {cost} credits; {remedy}"
+        kept, price = counted(here, "answer"), counted(cost, "credit")
+        return f"{error}; {kept} kept, {len(missing)} missing for {price}; {remedy}"
 
 
 class _Commonest(NamedTuple):

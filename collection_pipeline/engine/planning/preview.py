@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.planning.planner import Decision, plan
@@ -46,7 +47,7 @@ class RerunPreview:
         lines = [f"{each.edge.upstream} → {each.consumer}: {each.effect}" for each in self.effects]
         if self.outdated:
             lines.append(f"Becomes outdated: {', '.join(self.outdated)}.")
-        cost = f"{'at least' if self.uncounted else 'about'} {self.credits} API credits"
+        cost = f"{'at least' if self.uncounted else 'about'} {counted(self.credits, 'API credit')}"
         if self.uncounted:
             cost += f"; not counted: {', '.join(self.uncounted)}"
         lines.append(f"Runs {', '.join(self.runs) or 'nothing'}; {cost}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
 
+from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.planning.state import Artifact
 
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -13,14 +14,14 @@ def duration(span: timedelta) -> str:
     """A length of time in the largest unit that keeps it exact to the second: "3 days", "36 hours"."""
     seconds = max(0, int(span.total_seconds()))
     return next(
-        _count(seconds // size, name) for name, size in _UNITS if size == 1 or (seconds and seconds % size == 0)
+        counted(seconds // size, name) for name, size in _UNITS if size == 1 or (seconds and seconds % size == 0)
     )
 
 
 def age(span: timedelta) -> str:
     """A length of time rounded down to its largest unit: 1 day and 20 minutes is "1 day"; never negative."""
     seconds = max(0, int(span.total_seconds()))
-    return next(_count(seconds // size, name) for name, size in _UNITS if seconds >= size or size == 1)
+    return next(counted(seconds // size, name) for name, size in _UNITS if seconds >= size or size == 1)
 
 
 def day_of(instant: datetime, moment: datetime, timezone: tzinfo) -> str:
@@ -42,7 +43,3 @@ def clock(instant: datetime, moment: datetime, timezone: tzinfo) -> str:
     local = instant.astimezone(timezone)
     same_day = local.date() == moment.astimezone(timezone).date()
     return f"{local:%H:%M}" if same_day else f"{local:%Y-%m-%d %H:%M}"
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number} {unit}{'' if number == 1 else 's'}"

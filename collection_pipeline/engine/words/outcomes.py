@@ -86,7 +86,7 @@ def rejected_text(run_id: str, job_id: str, version: int, reason: str, command: 
 
 def too_little_text(calls: CallCounts) -> str:
     """Why an attempt with too few answers is tried again."""
-    return f"only {calls.answered} of {calls.wanted} calls were answered. {PAID_FOR_KEPT}"
+    return f"only {calls.answered} of {calls.wanted} calls got an answer. {PAID_FOR_KEPT}"
 
 
 def degraded_inputs(run_id: str, inputs: Inputs, timezone: tzinfo) -> list[str]:
