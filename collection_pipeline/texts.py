@@ -32,6 +32,7 @@ TEXTS: Mapping[str, Text] = {
     "today": Text("today", "今日"),
     "earlier_today": Text("earlier today", "今日稍早"),
     "collected": Text("collected on {date}", "采集于 {date}"),
+    "age_collected": Text("{age}, {collected}", "{age}，{collected}"),
     "yesterday": Text("yesterday", "昨日"),
     "days_ago": Text("{n} days ago", "{n} 天前"),
     "days_after": Text("{n} days after the run's day", "批次日之后 {n} 天", one="the day after the run's"),
@@ -158,8 +159,8 @@ def text(language: Language, key: str, /, **values: object) -> str:
 def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
-    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Data of the
-    run's own day that was collected on a later one is not called today's: "(collected on 2026-11-29)".
+    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Data that was
+    collected after the run's day says so: "(yesterday, collected on 2026-11-29)", and is never called today's.
     """
     local, run, collected = (instant.astimezone(timezone) for instant in (as_of, moment, collected_at))
     days = (run.date() - local.date()).days
@@ -167,12 +168,13 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_
     is_earlier = days == 0 and as_of < moment
     if is_earlier:
         date = f"{date} {local:%H:%M}"
-    if days == 0 and collected.date() > run.date():
-        words = text(language, "collected", date=collected.date().isoformat())
-    elif days in (0, 1):
+    if days in (0, 1):
         words = text(language, "yesterday" if days else "earlier_today" if is_earlier else "today")
     else:
         words = text(language, "days_ago" if days > 0 else "days_after", n=abs(days))
+    if collected.date() > run.date():
+        late = text(language, "collected", date=collected.date().isoformat())
+        words = late if days == 0 else text(language, "age_collected", age=words, collected=late)
     return text(language, "as_of", date=date, age=text(language, "age", words=words))
 
 

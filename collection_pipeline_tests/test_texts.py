@@ -75,10 +75,11 @@ def test_earlier_on_the_same_day_shows_the_time() -> None:
     [
         (MOMENT, timedelta(hours=23, minutes=59), "2026-11-29 (today)"),
         (MOMENT, timedelta(hours=24), "2026-11-29 (collected on 2026-11-30)"),
-        (MOMENT - timedelta(days=1), timedelta(days=30), "2026-11-28 (yesterday)"),
+        (MOMENT - timedelta(days=1), timedelta(hours=23), "2026-11-28 (yesterday)"),
+        (MOMENT - timedelta(days=1), timedelta(days=30), "2026-11-28 (yesterday, collected on 2026-12-29)"),
     ],
 )
-def test_today_is_only_said_of_data_that_was_collected_on_that_day(
+def test_what_was_collected_after_the_runs_day_says_so_and_is_not_called_todays(
     as_of: datetime, collected_after: timedelta, words: str
 ) -> None:
     assert as_of_line("en", as_of, MOMENT, MOMENT + collected_after, UTC_ZONE) == f"data as of {words}"

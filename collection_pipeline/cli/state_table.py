@@ -87,7 +87,7 @@ class StateTable:
         view = self.found.view
         parts = [f"Run {view.run_id}: {'settled' if self.settled else 'open'}"]
         if self._as_of is not None:
-            collected_at = min(job.current.published_at for job in view.jobs if job.current is not None)
+            collected_at = min(job.current.collected_at for job in view.jobs if job.current is not None)
             parts.append(as_of_line("en", self._as_of, view.moment, collected_at, self._zone))
         return "; ".join(parts)
 

@@ -403,3 +403,15 @@ def test_runs_are_in_the_order_of_their_moments_then_of_their_suffixes(world: Wo
         previous = world.store.previous_artifact("details", run_id)
         assert previous is not None
         assert previous.run_id == before
+
+
+def test_what_an_artifact_stands_on_was_collected_when_its_oldest_input_was_stored(world: World) -> None:
+    world.open("2026-11-28", RUN)
+    world.done("2026-11-28", "search", "details")
+    collected_at = world.now
+    world.now += timedelta(days=1)
+    world.fail(RUN, "search")
+    world.done(RUN, "report")
+    report = next(job.current for job in world.store.run_view(RUN).jobs if job.job_id == "report")
+    assert report is not None
+    assert (report.collected_at, report.published_at) == (collected_at, world.now)
