@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from collection_pipeline.engine.planning.edges import DeclarationError
+from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.words.outcomes import failure_reason
-from collection_pipeline.resources import check_outlets, open_source
+from collection_pipeline.resources import check_outlets, collection, open_source
 from collection_pipeline.settings import Settings, SettingsError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise")
+
+
+def test_a_job_without_a_data_set_is_refused_before_what_consumes_it_fails_to_start(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"^resources\.py: add the data set of prices to DATASETS"):
+        collection(Graph.build([Job("search_results"), Job("prices")]), Settings.load({}, tmp_path))
 
 
 def refusal(folder: Path, **environ: str) -> str:
