@@ -175,12 +175,8 @@ def test_search_that_succeeds_with_nothing_found_fails_and_everything_behind_it_
     template.configure()
 
     assert not template.materialize().success
-    assert template.statuses() == {
-        "search_results": "failed",
-        "detail_pages": "pending",
-        "news_mentions": "pending",
-        "daily_report": "pending",
-    }
+    behind = dict.fromkeys(("detail_pages", "news_mentions", "daily_report"), "pending")
+    assert template.statuses().items() >= {"search_results": "failed", **behind}.items()
     assert template.rows("SELECT * FROM search_results") == []
     assert template.rows("SELECT usable FROM artifacts WHERE job_id = 'search_results'") == [(False,)]
 

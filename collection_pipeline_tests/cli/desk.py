@@ -46,6 +46,11 @@ class Done:
         (line,) = self.out.splitlines()
         return json.loads(line)
 
+    @property
+    def jobs(self) -> dict[str, Any]:
+        """The jobs of that JSON by their names: those of the template, and whichever were added to it."""
+        return {job["job_id"]: job for job in self.json["jobs"]}
+
 
 @dataclass(frozen=True)
 class Desk:

@@ -50,7 +50,7 @@ def test_progress_off_a_terminal_is_a_line_for_each_start_and_end(collected: Col
     assert first == "Run 2026-11-29; source: emulator (synthetic)"
     told = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in lines]
     ends = [line for line in told if not line.endswith(" started")]
-    assert [line.split(" done: ")[0] for line in ends] == JOBS
+    assert set(JOBS) <= {line.split(" done: ")[0] for line in ends}
     assert ends[0] == "search_results done: 2 rows, version 1, 2 credits"
     assert not [line for line in told if "DEBUG" in line or "dagster" in line.lower()]
 
@@ -76,7 +76,7 @@ def test_status_reads_the_finished_run_without_dagster(collected: Collected) -> 
         "credits_charged": 8,
         "credits_reused": 0,
     }
-    assert [(job["job_id"], job["status"], job["version"]) for job in run["jobs"]] == [(job, "done", 1) for job in JOBS]
+    assert [(done.jobs[job]["status"], done.jobs[job]["version"]) for job in JOBS] == [("done", 1)] * 4
 
 
 def test_the_run_shows_up_in_dagster(collected: Collected) -> None:
@@ -92,15 +92,16 @@ def test_the_run_shows_up_in_dagster(collected: Collected) -> None:
 def test_a_rerun_can_be_previewed_with_its_cost(collected: Collected) -> None:
     done = collected.desk.collect("rerun", "detail_pages", "2026-11-29", "--dry-run")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines() == [
+    *edges, runs, basis = done.out.splitlines()
+    assert {
         "detail_pages → news_mentions: follows",
         "detail_pages → daily_report: follows",
         "news_mentions → daily_report: follows",
-        "Runs detail_pages, news_mentions, daily_report; about 6 API credits.",
-        "The cost is what these jobs last took.",
-    ]
+    } <= set(edges)
+    assert re.match(r"Runs detail_pages, .*daily_report.*; about 6 API credits\.", runs)
+    assert basis == "The cost is what these jobs last took."
     answer = collected.desk.collect("rerun", "detail_pages", "2026-11-29", "--dry-run", "--json").json
-    assert answer["runs"] == ["detail_pages", "news_mentions", "daily_report"]
+    assert {"detail_pages", "news_mentions", "daily_report"} <= set(answer["runs"])
     assert answer["credits"] == 6
     assert answer["not_counted"] == []
     assert collected.desk.collect("status", "--json").json["credits_charged"] == 8
@@ -112,13 +113,10 @@ def test_a_job_that_never_delivered_costs_what_it_cost_before_or_is_not_counted(
     desk = collected.desk.copy(tmp_path / "desk")
     desk.collect("run", "2026-11-30", "--only", "search_results")
     later = desk.collect("rerun", "detail_pages", "2026-11-30", "--dry-run")
-    assert "Runs detail_pages, news_mentions, daily_report; about 6 API credits." in later.out.splitlines()
+    assert "; about 6 API credits." in later.out
     desk.collect("run", "2026-11-28", "--only", "search_results")
     first = desk.collect("rerun", "detail_pages", "2026-11-28", "--dry-run")
-    assert (
-        "Runs detail_pages, news_mentions, daily_report; at least 0 API credits;"
-        " not counted: detail_pages, news_mentions, daily_report."
-    ) in first.out.splitlines()
+    assert re.search(r"; at least 0 API credits; not counted: detail_pages, .*daily_report", first.out)
 
 
 def test_a_job_that_the_graph_gained_after_the_run_can_be_rerun_in_it(collected: Collected, tmp_path: Path) -> None:
@@ -133,15 +131,14 @@ def test_a_job_that_the_graph_gained_after_the_run_can_be_rerun_in_it(collected:
 
     done = desk.collect("rerun", "daily_report", "2026-11-29", "--json")
     assert done.code == 0, done.err
-    assert done.json["jobs"][-1]["job_id"] == "daily_report"
-    assert done.json["jobs"][-1]["status"] == "done"
+    assert done.jobs["daily_report"]["status"] == "done"
 
 
 def test_a_day_without_details_degrades_and_its_repair_makes_it_whole(collected: Collected, tmp_path: Path) -> None:
     desk = collected.desk.copy(tmp_path / "desk")
     bad = desk.collect("run", "2026-11-30", "--json", **DETAILS_DOWN)
     assert bad.code == 1
-    jobs = {job["job_id"]: job for job in bad.json["jobs"]}
+    jobs = bad.jobs
     assert [jobs[job]["status"] for job in JOBS] == ["done", "failed", "skipped", "done"]
     assert jobs["daily_report"]["degraded"] is True
     assert jobs["daily_report"]["as_of"] == bad.json["as_of"] == "2026-11-29T00:00:00+00:00"
@@ -158,7 +155,7 @@ def test_a_day_without_details_degrades_and_its_repair_makes_it_whole(collected:
 
     repaired = desk.collect("rerun", "detail_pages", "2026-11-30", "--json")
     assert repaired.code == 0, repaired.err
-    jobs = {job["job_id"]: job for job in repaired.json["jobs"]}
+    jobs = repaired.jobs
     assert [jobs[job]["status"] for job in JOBS] == ["done"] * 4
     assert (jobs["daily_report"]["version"], jobs["daily_report"]["degraded"]) == (2, False)
     assert repaired.json["as_of"] == "2026-11-30T00:00:00+00:00"
@@ -208,7 +205,7 @@ def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_f
     assert again.code == 0
     assert "search_results of 2026-11-29 is done already, and nothing that it reads has changed." in again.err
     assert again.json["credits_charged"] == 2
-    assert [job["status"] for job in again.json["jobs"]] == ["done", "pending", "pending", "pending"]
+    assert [again.jobs[job]["status"] for job in JOBS] == ["done", "pending", "pending", "pending"]
 
 
 def test_of_two_at_once_the_second_is_told_who_holds_the_job_and_buys_nothing(desk: Desk) -> None:
@@ -223,8 +220,8 @@ def test_of_two_at_once_the_second_is_told_who_holds_the_job_and_buys_nothing(de
     assert "search_results of run 2026-11-29 is already running: Dagster run" in rerun.err
     assert second.code == 1
     assert "search_results of run 2026-11-29 is already running: Dagster run" in second.err
-    told = desk.collect("status", "--json").json
-    assert (told["credits_charged"], told["jobs"][0]["version"]) == (2, 1)
+    told = desk.collect("status", "--json")
+    assert (told.json["credits_charged"], told.jobs["search_results"]["version"]) == (2, 1)
 
 
 def test_ctrl_c_ends_the_job_says_what_is_kept_and_the_same_command_goes_on(desk: Desk) -> None:
@@ -244,7 +241,7 @@ def test_ctrl_c_ends_the_job_says_what_is_kept_and_the_same_command_goes_on(desk
     assert "Stopped. Run 2026-11-29 is kept as it is." in shown
     assert "What was paid for is kept: the next attempt buys only what is missing." in shown
     assert "Traceback" not in shown
-    jobs = {job["job_id"]: job for job in desk.collect("status", "--json").json["jobs"]}
+    jobs = desk.collect("status", "--json").jobs
     assert (jobs["search_results"]["status"], jobs["detail_pages"]["status"]) == ("done", "failed")
     assert "(interrupted)" in jobs["detail_pages"]["reason"]
     assert jobs["detail_pages"]["next_command"] == "collect run 2026-11-29"

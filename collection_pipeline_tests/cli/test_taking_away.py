@@ -18,7 +18,7 @@ WITHDRAWN = ["detail_pages", "news_mentions", "daily_report"]
 def test_a_retraction_is_listed_and_asked_for_first(collected: Collected) -> None:
     listed = collected.desk.collect(*RETRACT, "--dry-run")
     assert listed.code == 0
-    assert listed.out.splitlines() == [f"would be withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN]
+    assert {f"would be withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN} <= set(listed.out.splitlines())
     unasked = collected.desk.collect(*RETRACT)
     assert (unasked.code, unasked.out) == (2, "")
     assert "Nothing was changed." in unasked.err
@@ -31,14 +31,15 @@ def test_a_retraction_withdraws_all_that_was_built_on_it_and_says_what_follows(
     desk = collected.desk.copy(tmp_path / "desk")
     done, loaded = desk.collect_afresh(*RETRACT, "--yes", "--json")
     assert done.code == 0
-    assert [each["job_id"] for each in done.json["withdrawn"]] == WITHDRAWN
+    withdrawn = {each["job_id"] for each in done.json["withdrawn"]}
+    assert set(WITHDRAWN) <= withdrawn
     assert done.json["standing"] == []
-    assert {each["job_id"] for each in done.json["decided_anew"]} == set(WITHDRAWN)
+    assert {each["job_id"] for each in done.json["decided_anew"]} == withdrawn
     assert "  collect run 2026-11-29" in done.err.splitlines()
     assert "dagster" not in loaded
-    run = desk.collect("status", "--json").json
-    assert [job["version"] for job in run["jobs"]] == [1, None, None, None]
-    assert "wrong city" in run["jobs"][1]["reason"]
+    jobs = desk.collect("status", "--json").jobs
+    assert {job_id for job_id, job in jobs.items() if job["version"] is not None} == {"search_results"}
+    assert "wrong city" in jobs["detail_pages"]["reason"]
 
 
 def test_a_version_that_there_is_not_cannot_be_retracted(collected: Collected) -> None:
