@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from collection_pipeline.engine.datasets import Column, Dataset, Kind
 
@@ -124,3 +124,8 @@ DAILY_REPORT = Dataset(
     key=("feature_id",),
 )
 """The report's table, the same rows as in its CSV and XLSX files."""
+
+DATASETS: Mapping[str, Dataset] = {
+    dataset.name: dataset for dataset in (SEARCH_RESULTS, DETAIL_PAGES, NEWS_MENTIONS, DAILY_REPORT)
+}
+"""All of them, by the name that is also their job's: how a job finds what its upstreams stored."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
+from collection_pipeline.datasets import DATASETS
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.datasets import Dataset
 from collection_pipeline.engine.planning.edges import DeclarationError
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.settings import SERPBASE_URL, Settings, SettingsError, variables
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.store import Store, Transition
     from collection_pipeline.sources.contract import Source
 
-DATASETS: Mapping[str, Dataset] = {
-    dataset.name: dataset for dataset in (SEARCH_RESULTS, DETAIL_PAGES, NEWS_MENTIONS, DAILY_REPORT)
-}
-
 
 def collection(graph: Graph, settings: Settings) -> Collection:
     """The collection as the settings describe it. Opens nothing yet.
@@ -38,7 +33,7 @@ def collection(graph: Graph, settings: Settings) -> Collection:
     _check_address(settings.reports)
     unknown = [job.job_id for job in graph if job.job_id not in DATASETS]
     if unknown:
-        raise DeclarationError(f"resources.py: add the data set of {', '.join(unknown)} to DATASETS.")
+        raise DeclarationError(f"datasets.py: add the data set of {', '.join(unknown)} to DATASETS.")
     return Collection(
         graph=graph,
         datasets=DATASETS,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise")
 
 
 def test_a_job_without_a_data_set_is_refused_before_what_consumes_it_fails_to_start(tmp_path: Path) -> None:
-    with pytest.raises(DeclarationError, match=r"^resources\.py: add the data set of prices to DATASETS"):
+    with pytest.raises(DeclarationError, match=r"^datasets\.py: add the data set of prices to DATASETS"):
         collection(Graph.build([Job("search_results"), Job("prices")]), Settings.load({}, tmp_path))
 
 

@@ -25,12 +25,14 @@ def refusal(*jobs: Job) -> str:
     return str(caught.value)
 
 
-def test_jobs_come_upstreams_first_however_they_are_listed() -> None:
-    jobs = list(collection_graph())
+def test_jobs_come_upstreams_first_in_one_order_however_they_are_listed_and_when_they_were_stored() -> None:
+    jobs = [*collection_graph(), job("ratings", edge("detail_pages", 1)), job("bystander")]
+    stored = list(Graph.from_json(Graph.build(jobs).to_json()).jobs)
     for _ in range(10):
         random.Random(7).shuffle(jobs)
         order = list(Graph.build(jobs).jobs)
         assert all(order.index(up) < order.index(each.job_id) for each in jobs for up in each.upstreams)
+        assert order == stored
 
 
 # cycles

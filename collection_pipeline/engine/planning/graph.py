@@ -109,7 +109,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _upstreams_first(by_id: Mapping[str, Job]) -> dict[str, Job]:
-    order = TopologicalSorter({job_id: job.upstreams for job_id, job in by_id.items()}).static_order()
+    # By name where the edges leave it open: a graph that was stored has the order of the one that was declared.
+    order = TopologicalSorter({job_id: by_id[job_id].upstreams for job_id in sorted(by_id)}).static_order()
     return {job_id: by_id[job_id] for job_id in order}
 
 
