@@ -27,12 +27,11 @@ class Text:
 
 TEXTS: Mapping[str, Text] = {
     # The first line.
-    "as_of": Text("data as of {date}{age}", "数据截至 {date}{age}"),
+    "as_of": Text("data as of {date}{age}{collected}", "数据截至 {date}{age}{collected}"),
     "age": Text(" ({words})", "（{words}）"),
     "today": Text("today", "今日"),
     "earlier_today": Text("earlier today", "今日稍早"),
-    "collected": Text("collected on {date}", "采集于 {date}"),
-    "age_collected": Text("{age}, {collected}", "{age}，{collected}"),
+    "collected": Text(", collected on {date}", "，采集于 {date}"),
     "yesterday": Text("yesterday", "昨日"),
     "days_ago": Text("{n} days ago", "{n} 天前"),
     "days_after": Text("{n} days after the run's day", "批次日之后 {n} 天", one="the day after the run's"),
@@ -160,7 +159,7 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
     "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Data that was
-    collected after the run's day says so: "(yesterday, collected on 2026-11-29)", and is never called today's.
+    collected after the run's day says so: "(yesterday), collected on 2026-11-29", and is never called today's.
     """
     local, run, collected = (instant.astimezone(timezone) for instant in (as_of, moment, collected_at))
     days = (run.date() - local.date()).days
@@ -172,10 +171,11 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_
         words = text(language, "yesterday" if days else "earlier_today" if is_earlier else "today")
     else:
         words = text(language, "days_ago" if days > 0 else "days_after", n=abs(days))
+    age, late = text(language, "age", words=words), ""
     if collected.date() > run.date():
+        age = age if days else ""
         late = text(language, "collected", date=collected.date().isoformat())
-        words = late if days == 0 else text(language, "age_collected", age=words, collected=late)
-    return text(language, "as_of", date=date, age=text(language, "age", words=words))
+    return text(language, "as_of", date=date, age=age, collected=late)
 
 
 def first_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:

@@ -74,9 +74,9 @@ def test_earlier_on_the_same_day_shows_the_time() -> None:
     ("as_of", "collected_after", "words"),
     [
         (MOMENT, timedelta(hours=23, minutes=59), "2026-11-29 (today)"),
-        (MOMENT, timedelta(hours=24), "2026-11-29 (collected on 2026-11-30)"),
+        (MOMENT, timedelta(hours=24), "2026-11-29, collected on 2026-11-30"),
         (MOMENT - timedelta(days=1), timedelta(hours=23), "2026-11-28 (yesterday)"),
-        (MOMENT - timedelta(days=1), timedelta(days=30), "2026-11-28 (yesterday, collected on 2026-12-29)"),
+        (MOMENT - timedelta(days=1), timedelta(days=30), "2026-11-28 (yesterday), collected on 2026-12-29"),
     ],
 )
 def test_what_was_collected_after_the_runs_day_says_so_and_is_not_called_todays(
@@ -87,7 +87,7 @@ def test_what_was_collected_after_the_runs_day_says_so_and_is_not_called_todays(
 
 def test_what_is_of_earlier_on_a_day_and_was_collected_later_shows_both() -> None:
     evening, later = MOMENT + timedelta(hours=18), MOMENT + timedelta(days=30)
-    words = "data as of 2026-11-29 00:00 (collected on 2026-12-29)"
+    words = "data as of 2026-11-29 00:00, collected on 2026-12-29"
     assert as_of_line("en", MOMENT, evening, later, UTC_ZONE) == words
 
 

@@ -38,7 +38,7 @@ def test_a_first_run_collects_everything_and_shows_where_the_report_is(collected
     assert done.code == 0, done.err
     # "today" on that very day.
     assert re.match(
-        r"Run 2026-11-29: settled; data as of 2026-11-29 \((today|collected on \d{4}-\d\d-\d\d)\)\n", done.out
+        r"Run 2026-11-29: settled; data as of 2026-11-29( \(today\)|, collected on \d{4}-\d\d-\d\d)\n", done.out
     )
     found = re.search(r"^daily_report: (.*\.html) \(beside it: .*\)$", done.out, re.MULTILINE)
     assert found is not None

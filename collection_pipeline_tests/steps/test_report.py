@@ -84,7 +84,7 @@ def test_a_report_of_a_day_whose_data_was_collected_later_says_when() -> None:
         artifact(collected_at=YESTERDAY + timedelta(days=10)),
     ]
     assert Page(build(inputs(provenance=whole)).html).texts[0] == (
-        "data as of 2026-11-29 (collected on 2026-12-07) · 数据截至 2026-11-29（采集于 2026-12-07）"
+        "data as of 2026-11-29, collected on 2026-12-07 · 数据截至 2026-11-29，采集于 2026-12-07"
     )
 
 
