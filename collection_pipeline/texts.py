@@ -158,8 +158,9 @@ def text(language: Language, key: str, /, **values: object) -> str:
 def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
-    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. Data that was
-    collected after the run's day says so: "(yesterday), collected on 2026-11-29", and is never called today's.
+    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. What was
+    collected after the run's day, or before the day it speaks of, says so and is never called today's: "(yesterday),
+    collected on 2026-12-29".
     """
     local, run, collected = (instant.astimezone(timezone) for instant in (as_of, moment, collected_at))
     days = (run.date() - local.date()).days
@@ -172,7 +173,7 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_
     else:
         words = text(language, "days_ago" if days > 0 else "days_after", n=abs(days))
     age, late = text(language, "age", words=words), ""
-    if collected.date() > run.date():
+    if not local.date() <= collected.date() <= run.date():
         age = age if days else ""
         late = text(language, "collected", date=collected.date().isoformat())
     return text(language, "as_of", date=date, age=age, collected=late)

@@ -58,10 +58,11 @@ def test_an_unknown_text_and_a_missing_value_are_errors() -> None:
     ],
 )
 def test_the_first_line_has_the_right_word_for_the_age(as_of: datetime, english: str, chinese: str) -> None:
-    assert as_of_line("en", as_of, MOMENT, MOMENT, UTC_ZONE) == english
-    assert as_of_line("zh", as_of, MOMENT, MOMENT, UTC_ZONE) == chinese
-    assert first_line("en", as_of, MOMENT, MOMENT, UTC_ZONE) == f"{english} · {chinese}"
-    assert first_line("zh", as_of, MOMENT, MOMENT, UTC_ZONE) == f"{chinese} · {english}"
+    moments = (as_of, MOMENT, max(as_of, MOMENT))
+    assert as_of_line("en", *moments, UTC_ZONE) == english
+    assert as_of_line("zh", *moments, UTC_ZONE) == chinese
+    assert first_line("en", *moments, UTC_ZONE) == f"{english} · {chinese}"
+    assert first_line("zh", *moments, UTC_ZONE) == f"{chinese} · {english}"
 
 
 def test_earlier_on_the_same_day_shows_the_time() -> None:
@@ -75,11 +76,12 @@ def test_earlier_on_the_same_day_shows_the_time() -> None:
     [
         (MOMENT, timedelta(hours=23, minutes=59), "2026-11-29 (today)"),
         (MOMENT, timedelta(hours=24), "2026-11-29, collected on 2026-11-30"),
+        (MOMENT, timedelta(hours=-1), "2026-11-29, collected on 2026-11-28"),
         (MOMENT - timedelta(days=1), timedelta(hours=23), "2026-11-28 (yesterday)"),
         (MOMENT - timedelta(days=1), timedelta(days=30), "2026-11-28 (yesterday), collected on 2026-12-29"),
     ],
 )
-def test_what_was_collected_after_the_runs_day_says_so_and_is_not_called_todays(
+def test_what_was_collected_on_another_day_says_so_and_is_not_called_todays(
     as_of: datetime, collected_after: timedelta, words: str
 ) -> None:
     assert as_of_line("en", as_of, MOMENT, MOMENT + collected_after, UTC_ZONE) == f"data as of {words}"

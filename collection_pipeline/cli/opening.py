@@ -102,20 +102,6 @@ def kept_collection(settings: Settings, run_id: RunId | None = None) -> Collecti
     return replace(made, open_store=lambda: store)
 
 
-def collection_to_open(settings: Settings, run_id: RunId) -> Collection:
-    """The same, for a command that opens the run if it is new. Raises `RunIdError` for one whose day has not begun."""
-    from collection_pipeline.engine.runs.opening import refuse_before_its_day
-    from collection_pipeline.resources import now
-
-    if not is_begun(settings):  # what would be refused later begins no database
-        import collection_pipeline.definitions  # noqa: F401 - raises what is declared wrongly
-
-        run_id.refuse_before_its_day(now(), settings.timezone)
-    kept = kept_collection(settings)
-    refuse_before_its_day(kept, run_id)
-    return kept
-
-
 def of_run(collection: Collection, run_id: str) -> Collection:
     """The same collection, with the graph that this run goes by. Raises `UnknownRunError`."""
     return replace(collection, graph=collection.store.graph_of(run_id))

@@ -32,12 +32,13 @@ def run(ctx: click.Context, *, run_id: RunId | None, only: str | None, as_json: 
     `collect run R --only A && collect run R --only B` can be restarted without paying twice.
     """
     settings = opening.settings_to_collect()
-    if only is not None:
+    if only is not None or not opening.is_begun(settings):  # what is declared wrongly begins no database
         from collection_pipeline.definitions import GRAPH
 
-        opening.known_job(only, GRAPH.jobs)
+        if only is not None:
+            opening.known_job(only, GRAPH.jobs)
     run_id = run_id or opening.today(settings)
-    kept = opening.collection_to_open(settings, run_id)
+    kept = opening.kept_collection(settings)
     settled = _settled(kept, run_id.text) if only is None else None
     if settled is not None:
         settled.print(as_json=as_json)

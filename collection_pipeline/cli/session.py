@@ -32,7 +32,6 @@ from collection_pipeline.engine.runs.launches import (
     live_runs,
     process_tag,
 )
-from collection_pipeline.engine.runs.opening import open_run
 from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import HeldError
@@ -173,9 +172,11 @@ def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session
     collection = replace(resources.collection(GRAPH, settings), open_store=lambda: store)
     with open_instance(settings.dagster_home) as instance:
         instance.add_dynamic_partitions(RUN_ID, [run_id.text])
-        open_run(collection, run_id)
+        store.open_run(run_id, collection.timezone, collection.graph, collection.now())
         with shown(store, run_id.text) as display:
             display.say(f"Run {run_id}; source: {collection.source_label}")
+            if run_id.is_ahead(collection.now(), collection.timezone):
+                display.say("The day of this run has not begun. On that day it will be found collected already.")
             collection = replace(collection, report_progress=display.calls)
             job = definitions(collection).resolve_job_def(collection_job.name)
             yield Session(collection, job, instance, run_id.text, display)

@@ -51,17 +51,9 @@ class RunId:
         """The scheduled run of the day that `now` (aware) falls on in `timezone`."""
         return cls.parse(now.astimezone(timezone).date().isoformat())
 
-    def refuse_before_its_day(self, now: datetime, timezone: ZoneInfo) -> None:
-        """Raise `RunIdError` if the day of the run has not begun in `timezone` at `now` (aware).
-
-        What is collected now would be kept under a later name, and that day's own run would find itself settled.
-        """
-        today = RunId.of_day(now, timezone)
-        if self.local.date() > today.local.date():
-            raise RunIdError(
-                f"The day of run {self} has not begun: in {timezone.key} it is {today}, and what is collected now"
-                f" belongs to that day. Type: collect run {today}"
-            )
+    def is_ahead(self, now: datetime, timezone: ZoneInfo) -> bool:
+        """Whether the day of the run has not begun in `timezone` at `now` (aware)."""
+        return self.local.date() > now.astimezone(timezone).date()
 
     def moment(self, timezone: ZoneInfo) -> datetime:
         """The instant the run speaks of, in UTC.

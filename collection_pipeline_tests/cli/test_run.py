@@ -208,6 +208,13 @@ def test_job_by_job_each_is_refused_until_its_upstream_is_there_and_never_paid_f
     assert [again.jobs[job]["status"] for job in JOBS] == ["done", "pending", "pending", "pending"]
 
 
+def test_a_run_ahead_of_its_day_is_a_rehearsal_and_its_report_says_when_it_was_collected(desk: Desk) -> None:
+    rehearsed = desk.collect("run", "2999-01-01")
+    assert rehearsed.code == 0
+    assert "The day of this run has not begun. On that day it will be found collected already." in rehearsed.err
+    assert re.match(r"Run 2999-01-01: settled; data as of 2999-01-01, collected on 2\d{3}-\d\d-\d\d\n", rehearsed.out)
+
+
 def test_of_two_at_once_the_second_is_told_who_holds_the_job_and_buys_nothing(desk: Desk) -> None:
     only_search = ("run", "2026-11-29", "--only", "search_results")
     with desk.start(*only_search, environment={"COLLECTION_EMULATOR_FAULTS": "maps_search=slow@seconds=8"}) as first:

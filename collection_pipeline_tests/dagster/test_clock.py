@@ -14,9 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.store import UnknownRunError
 from collection_pipeline.texts import as_of_line
-from collection_pipeline_tests.dagster.in_process import InProcess, failures, in_process
+from collection_pipeline_tests.dagster.in_process import InProcess, in_process
 from collection_pipeline_tests.dagster.small_collection import assets, definitions
 
 MONDAY, TUESDAY, WEDNESDAY = (f"2026-03-0{day}" for day in range(2, 5))
@@ -101,23 +100,6 @@ class TestSetBackByTwoHours:
         world.settle()
 
         assert world.statuses(TUESDAY) == ALL_DONE
-
-
-class TestBeforeTheDayOfARun:
-    def test_it_is_not_opened(self, world: InProcess) -> None:
-        world.at(f"{TUESDAY}T23:50")
-        (told,) = failures(world.launch(WEDNESDAY, "search_results"))
-        assert told.startswith(f"search_results did not start: The day of run {WEDNESDAY} has not begun")
-        assert told.endswith(f"Type: collect run {TUESDAY}")
-        with pytest.raises(UnknownRunError):
-            world.view(WEDNESDAY)
-
-    def test_it_goes_on_if_the_clock_was_set_back_since(self, world: InProcess) -> None:
-        world.at(f"{WEDNESDAY}T00:10")
-        world.open(WEDNESDAY)
-        world.at(f"{TUESDAY}T23:50")
-        world.launch(WEDNESDAY)
-        assert world.statuses(WEDNESDAY) == ALL_DONE
 
 
 @pytest.fixture(

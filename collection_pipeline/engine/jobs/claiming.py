@@ -19,7 +19,6 @@ from collection_pipeline.engine.runs.launches import (
     is_over,
     name_worker,
 )
-from collection_pipeline.engine.runs.opening import open_run
 from collection_pipeline.engine.runs.progress import advance, take_graph
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt, HeldError, MadeMeanwhileError, UnknownJobError
@@ -30,10 +29,10 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
     """Take the job if the gate lets it; None when an automatic launch may not or need not run it."""
     try:
         run_id = RunId.parse(context.partition_key)
-        open_run(collection, run_id)
     except RunIdError as error:
         raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
     store, automatic = collection.store, is_automatic(context.run)
+    store.open_run(run_id, collection.timezone, collection.graph, collection.now())
     take_graph(collection, run_id.text, even_if_settled=not automatic)
     release_abandoned(collection, run_id.text, partial(is_over, context.instance))
     name_worker(context.instance, context.run, context.job_def.executor_def.name)
