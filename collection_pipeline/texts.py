@@ -34,7 +34,6 @@ TEXTS: Mapping[str, Text] = {
     "collected": Text(", collected on {date}", "，采集于 {date}"),
     "yesterday": Text("yesterday", "昨日"),
     "days_ago": Text("{n} days ago", "{n} 天前"),
-    "days_after": Text("{n} days after the run's day", "批次日之后 {n} 天", one="the day after the run's"),
     # Head.
     "title": Text("Daily report", "日报"),
     "run": Text("Run", "批次"),
@@ -171,7 +170,7 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_
     if days in (0, 1):
         words = text(language, "yesterday" if days else "earlier_today" if is_earlier else "today")
     else:
-        words = text(language, "days_ago" if days > 0 else "days_after", n=abs(days))
+        words = text(language, "days_ago", n=days)
     age, late = text(language, "age", words=words), ""
     if not local.date() <= collected.date() <= run.date():
         age = age if days else ""
