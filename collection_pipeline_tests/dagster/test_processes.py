@@ -1,6 +1,7 @@
 """The same policies with Dagster's real processes: daemon, code server, web server, queue and run workers.
 
-One set of servers for all tests of this file. Yesterday was a good day; each test has a run of its own today.
+One set of servers for all tests of this file, and one more for the backfill, which takes as long as half of the others.
+Yesterday was a good day; each test has a run of its own today.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ def test_runs_that_never_start_are_tried_again_and_then_failed_until_the_code_lo
     assert not world.current("daily_report", run_id).degraded
 
 
+@pytest.mark.xdist_group("dagster servers for a backfill")
 def test_a_backfill_of_twenty_runs_leaves_every_run_settled(dagster: Servers) -> None:
     world = dagster.world
     run_ids = [f"2026-09-{day:02}" for day in range(1, 21)]
