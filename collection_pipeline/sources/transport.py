@@ -50,7 +50,7 @@ def open_session(timeouts: Timeouts, connections: int, headers: dict[str, str]) 
         headers=headers,
         timeout=aiohttp.ClientTimeout(
             total=timeouts.total_s,
-            sock_connect=timeouts.connect_s,
+            connect=timeouts.connect_s,  # with the look-up of the name, which `sock_connect` would leave out
             sock_read=timeouts.read_s,
         ),
     )

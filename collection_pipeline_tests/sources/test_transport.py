@@ -52,6 +52,18 @@ def exchange(answer: Answer, timeouts: Timeouts = PATIENT, max_body_bytes: int =
     return asyncio.run(run())
 
 
+def test_a_name_that_is_looked_up_for_too_long_was_never_sent_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look_up(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", look_up)
+    source = SerpBaseSource("https://api.example", KEY, timeouts=Timeouts(connect_s=0.1), backoff=ONCE)
+    [attempt] = asyncio.run(collect(source))
+    assert isinstance(attempt.error, TransientSourceError)
+    assert "no connection to the server api.example:443" in str(attempt.error)
+    assert not attempt.error.possibly_billed
+
+
 @pytest.mark.parametrize(
     "url",
     [
