@@ -113,6 +113,25 @@ class TestMadeWhileALaunchWaited:
         again = world.claim(RUN, "search", holder(by), launched_at=launched_at)
         assert world.publish(again).artifact.version == 2
 
+    @pytest.mark.parametrize(("found", "is_made"), [(("a", "b"), True), (("a",), False)], ids=["new data", "the same"])
+    def test_or_when_what_it_would_consume_has_changed_since(
+        self, world: World, found: tuple[str, ...], is_made: bool
+    ) -> None:
+        """One launch is search and details; another made details of the search that was there before."""
+        world.open(RUN)
+        world.done(RUN, "search", names=("a",))
+        launched_at = world.now
+        world.now += timedelta(minutes=1)
+        world.done(RUN, "details")
+        [search] = world.done(RUN, "search", names=found)
+        assert world.plan(RUN).decisions["details"].due == is_made
+        if is_made:
+            details = world.claim(RUN, "details", launched_at=launched_at)
+            assert details.inputs == {"search": search.artifact}
+        else:
+            with pytest.raises(MadeMeanwhileError):
+                world.claim(RUN, "details", launched_at=launched_at)
+
     def test_or_when_it_failed(self, world: World) -> None:
         world.open(RUN)
         launched_at = world.now

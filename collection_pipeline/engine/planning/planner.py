@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from collection_pipeline.engine.planning.edges import Edge, Policy
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.planning.lateness import is_late
-from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState, Status
+from collection_pipeline.engine.planning.state import Artifact, Inputs, JobState, RunState, Status, differs
 
 Outlook = Literal["delivering", "blocked", "unavailable", "settled"]
 """What a job promises its consumers: a result to come; none until somebody repairs what blocks it; none by itself, as
@@ -205,7 +205,8 @@ def _wanted(state: JobState, edges: tuple[EdgeDecision, ...], readiness: Readine
     if state.current is None:
         lost = attempted.keys() - {edge.edge.upstream for edge in edges}
         return any(attempted[upstream] is not None for upstream in lost) or any(
-            _READINESS[edge.resolution] == "run" and _differs(edge, attempted) for edge in edges
+            _READINESS[edge.resolution] == "run" and differs(edge.artifact, attempted.get(edge.edge.upstream))
+            for edge in edges
         )
     return any(
         edge.edge.on_rerun == "follow"
@@ -224,11 +225,6 @@ def _outlook(state: JobState, readiness: Readiness, wanted: bool) -> Outlook:
     if state.status in ("failed", "skipped") or state.current is None:
         return "unavailable"
     return "settled"
-
-
-def _differs(decision: EdgeDecision, attempted: Inputs) -> bool:
-    before = attempted.get(decision.edge.upstream)
-    return before is not None if decision.artifact is None else not decision.artifact.same_data(before)
 
 
 def _consumed_other(edge: Edge, artifact: Artifact, attempted: Inputs | None) -> bool:

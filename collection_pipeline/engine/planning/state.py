@@ -39,6 +39,16 @@ Inputs = Mapping[str, Artifact | None]
 """What an attempt consumed, by upstream job_id; None where it had nothing of that upstream."""
 
 
+def differs(artifact: Artifact | None, before: Artifact | None) -> bool:
+    """Whether one is other data than the other; None is none."""
+    return before is not None if artifact is None else not artifact.same_data(before)
+
+
+def same_inputs(inputs: Inputs, before: Inputs) -> bool:
+    """Whether both have the same data of the same upstreams."""
+    return inputs.keys() == before.keys() and not any(map(differs, inputs.values(), map(before.get, inputs)))
+
+
 @dataclass(frozen=True, slots=True)
 class JobState:
     """One row of the state table, as far as decisions need it.

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from collection_pipeline.engine.holders import Holder
 from collection_pipeline.engine.planning.graph import Graph, Job
-from collection_pipeline.engine.planning.state import Inputs
+from collection_pipeline.engine.planning.state import Inputs, same_inputs
 from collection_pipeline.engine.store.errors import HeldError, LostClaimError, MadeMeanwhileError, UnknownJobError
 from collection_pipeline.engine.store.part import StorePart
-from collection_pipeline.engine.store.references import inputs_to_json
+from collection_pipeline.engine.store.references import inputs_from_json, inputs_to_json
 from collection_pipeline.engine.store.runs import lock_run, touch, zone_of
 from collection_pipeline.engine.store.schema import jobs
 from collection_pipeline.engine.store.states import RunState, load_state
@@ -101,9 +101,10 @@ class Attempts(StorePart):
 
         `decide` gets the state as it is under the lock and returns the inputs, or raises: then nothing was written. A
         job that runs under another Dagster run raises `HeldError`, unless `is_over` says of that holder that it is
-        gone; under the same Dagster run this is a retry of the same attempt. One that another Dagster run made since
-        `launched_at`, when somebody asked for this attempt, raises `MadeMeanwhileError`. `now` is asked under the lock,
-        which may be long in coming. Reopens the run. Raises `UnknownRunError` and `UnknownJobError`.
+        gone; under the same Dagster run this is a retry of the same attempt. One that another Dagster run made of the
+        same inputs since `launched_at`, when somebody asked for this attempt, raises `MadeMeanwhileError`. `now` is
+        asked under the lock, which may be long in coming. Reopens the run. Raises `UnknownRunError` and
+        `UnknownJobError`.
         """
         with self.database.write() as connection:
             run = lock_run(connection, run_id)
@@ -113,9 +114,9 @@ class Attempts(StorePart):
             if held is not None and not is_retry and not is_over(held):
                 raise HeldError(run_id, job_id, held, row.started_at)
             begun = now()
-            if launched_at is not None:
-                _refuse_if_made_meanwhile(row, holder, launched_at, begun)
             inputs = dict(decide(load_state(connection, run_id, graph)))
+            if launched_at is not None:
+                _refuse_if_made_meanwhile(row, holder, inputs, launched_at, begun)
             attempt = Attempt(
                 run_id=run_id,
                 job=graph[job_id],
@@ -284,9 +285,13 @@ def _lock_job(connection: sa.Connection, run_id: str, job_id: str) -> sa.Row[Any
     return row
 
 
-def _refuse_if_made_meanwhile(row: sa.Row[Any], holder: Holder, launched_at: datetime, now: datetime) -> None:
+def _refuse_if_made_meanwhile(
+    row: sa.Row[Any], holder: Holder, inputs: Inputs, launched_at: datetime, now: datetime
+) -> None:
     """Of two launches at once, one may have waited until it met no holder any more: it would buy everything again."""
     if row.outcome != "done" or row.finished_at is None or row.dagster_run_id == holder.dagster_run_id:
+        return
+    if not same_inputs(inputs, inputs_from_json(row.attempted) or {}):
         return
     # Not later than now: after the clock was set back, what was finished "later" was finished before.
     if launched_at < row.finished_at <= now:

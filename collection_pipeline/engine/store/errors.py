@@ -49,7 +49,10 @@ class HeldError(StoreError):
 
 
 class MadeMeanwhileError(StoreError):
-    """The Dagster run `dagster_run_id` made the job after this attempt at it was asked for. Nothing was written."""
+    """The Dagster run `dagster_run_id` made the job of the same inputs after this attempt at it was asked for.
+
+    Nothing was written.
+    """
 
     def __init__(self, run_id: str, job_id: str, dagster_run_id: str) -> None:
         super().__init__(f"{job_id} of run {run_id} was made meanwhile, by Dagster run {dagster_run_id}.")
