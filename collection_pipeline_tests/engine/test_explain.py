@@ -157,11 +157,20 @@ def test_what_stands_on_retracted_data_says_so() -> None:
     assert explained(WHOLE, facts=facts).reason("daily_report").endswith("built on retracted data of detail_pages")
 
 
+TWO_ROOTS = Graph.build([job("a"), job("b"), job("c", edge("a"), edge("b"))])
+TYPE_BOTH = ["collect rerun a 2026-11-29", "collect rerun b 2026-11-29"]
+
+
 def test_a_job_blocked_by_two_failures_names_both_and_both_commands() -> None:
-    graph = Graph.build([job("a"), job("b"), job("c", edge("a"), edge("b"))])
-    assert explained({"a": failed(), "b": failed()}, graph=graph).reason("c") == (
-        "blocked: a failed and b failed; type: collect rerun a 2026-11-29 && collect rerun b 2026-11-29"
-    )
+    words = explained({"a": failed(), "b": failed()}, graph=TWO_ROOTS)
+    assert words.reason("c") == f"blocked: a failed and b failed; type: {'; '.join(TYPE_BOTH)}"
+    assert words.next_commands() == TYPE_BOTH
+
+
+def test_of_two_failures_one_that_was_only_stopped_goes_on() -> None:
+    stopped = Facts({"a": JobFacts("interrupted", stopped=True)})
+    words = explained({"a": failed(), "b": failed()}, graph=TWO_ROOTS, facts=stopped)
+    assert words.next_commands() == ["collect run 2026-11-29", "collect rerun b 2026-11-29"]
 
 
 # what it waits for, and what to type

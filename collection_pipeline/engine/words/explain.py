@@ -5,7 +5,7 @@ Root cause first: what is blocked behind something blocked behind a failure name
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -63,9 +63,10 @@ class Explanation:
         parts = [f"{job_id} of {self.run.run_id} {verb[decision.readiness]}: {self._held_by(decision, idle)}"]
         parts += _kept(decision)
         if decision.readiness in ("blocked", "skip"):
-            parts.append(f"type: {self._repair(job_id)}")
+            parts.append(f"type: {_in_one_line(self._repairs(job_id))}")
         elif idle:
-            parts.append("type: " + " && ".join(f"collect run {self.run.run_id} --only {root}" for root in idle))
+            commands = [f"collect run {self.run.run_id} --only {root}" for root in idle]
+            parts.append(f"type: {_in_one_line(commands)}")
         return "; ".join(parts)
 
     def waits_for(self, job_id: str) -> tuple[WaitsFor, ...]:
@@ -80,21 +81,24 @@ class Explanation:
         )
 
     def next_command(self, job_id: str) -> str | None:
-        """What to type so that it goes on; None where it goes on by itself or is finished."""
-        decision = self.plan.decisions[job_id]
-        if decision.state.in_flight or decision.status == "running":
-            return None
-        if decision.status == "failed":
-            return self._mending_command(job_id)
-        if decision.outdated:
-            return f"collect rerun {job_id} {self.run.run_id}"
-        if decision.blocked or (decision.status == "skipped" and decision.readiness == "skip"):
-            return self._repair(job_id)
-        return self._run_command if decision.due else None
+        """What to type so that it goes on, in one line; None where it goes on by itself or is finished."""
+        return _in_one_line(self._next(job_id)) or None
 
     def next_commands(self) -> list[str]:
-        """What to type so that the whole run goes on, each once."""
-        return list(dict.fromkeys(filter(None, map(self.next_command, self.plan.decisions))))
+        """What to type so that the whole run goes on: single commands, each once."""
+        return list(dict.fromkeys(command for job_id in self.plan.decisions for command in self._next(job_id)))
+
+    def _next(self, job_id: str) -> Sequence[str]:
+        decision = self.plan.decisions[job_id]
+        if decision.state.in_flight or decision.status == "running":
+            return ()
+        if decision.status == "failed":
+            return (self._mending_command(job_id),)
+        if decision.outdated:
+            return (f"collect rerun {job_id} {self.run.run_id}",)
+        if decision.blocked or (decision.status == "skipped" and decision.readiness == "skip"):
+            return self._repairs(job_id)
+        return (self._run_command,) if decision.due else ()
 
     def is_stopped(self, job_id: str) -> bool:
         """Whether the job stands as failed only because its last attempt was interrupted, or its process ended."""
@@ -196,8 +200,8 @@ class Explanation:
     def _idleness(self, job_id: str) -> str:
         return "has not run yet" if self.plan.decisions[job_id].state.attempted is None else "has to run again first"
 
-    def _repair(self, job_id: str) -> str:
-        return " && ".join(dict.fromkeys(map(self._mending_command, roots(self.plan, job_id) or (job_id,))))
+    def _repairs(self, job_id: str) -> Sequence[str]:
+        return list(dict.fromkeys(map(self._mending_command, roots(self.plan, job_id) or (job_id,))))
 
     def _mending_command(self, job_id: str) -> str:
         """A job that was only stopped goes on; any other is run again."""
@@ -224,6 +228,11 @@ def _version(artifact: Artifact | None, run_id: str) -> str:
 
 def _in_run(holder: str | None) -> str:
     return "" if holder is None else f" in Dagster run {holder[:8]}"
+
+
+def _in_one_line(commands: Iterable[str]) -> str:
+    # Not by "&&": a repair that leaves another job failed exits 1, and the next one is to follow all the same.
+    return "; ".join(commands)
 
 
 def _one_line(text: str) -> str:
