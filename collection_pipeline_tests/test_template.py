@@ -138,7 +138,7 @@ def test_the_report_is_a_page_a_table_and_a_workbook_and_says_what_it_stands_on(
     folder = tmp_path / "data" / "reports" / day / "daily_report" / "v1"
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in folder.iterdir()} == {"report.html", "places.csv", "places.xlsx", "picture.svg"}
-    collected = str(template.rows("SELECT min(published_at) FROM artifacts")[0][0])[:10]
+    collected = str(template.rows("SELECT max(published_at) FROM artifacts WHERE job_id = 'news_mentions'")[0][0])[:10]
     english, chinese = f"data as of {day}, collected on {collected}", f"数据截至 {day}，采集于 {collected}"
     assert page.index(english) < page.index(chinese) < page.index("<h1")
     assert "emulator (synthetic)" in page

@@ -86,9 +86,8 @@ class StateTable:
         """The run in one line."""
         view = self.found.view
         parts = [f"Run {view.run_id}: {'settled' if self.settled else 'open'}"]
-        if self._as_of is not None:
-            collected_at = min(job.current.collected_at for job in view.jobs if job.current is not None)
-            parts.append(as_of_line("en", self._as_of, view.moment, collected_at, self._zone))
+        if self._as_of is not None and view.collected_at is not None:
+            parts.append(as_of_line("en", self._as_of, view.moment, view.collected_at, self._zone))
         return "; ".join(parts)
 
     def footer(self) -> list[str]:

@@ -19,8 +19,7 @@ from collection_pipeline.texts import Language, first_line, text
 class Provenance:
     """One artifact that the report stands on, directly or further up, and what it cost.
 
-    `collected_at`: when it was stored, whatever moment it speaks of. `degraded`: it stands in for this run's own or was
-    itself built on older data. `request_ids` is a sample of the
+    `degraded`: it stands in for this run's own or was itself built on older data. `request_ids` is a sample of the
     `request_count` API calls its rows were read from, at `source`.
     """
 
@@ -28,7 +27,6 @@ class Provenance:
     run_id: str
     version: int
     as_of: datetime
-    collected_at: datetime
     degraded: bool
     rows: int
     credits: int
@@ -41,7 +39,8 @@ class Provenance:
 class Inputs:
     """Everything a report is made of.
 
-    `moment` is the run's, `as_of` the oldest among its inputs (both aware); `emulated` puts a banner on every page.
+    `moment` is the run's, `as_of` the oldest among its inputs, `collected_at` when the last of what they were made from
+    was collected (all aware); `emulated` puts a banner on every page.
     `details` and `news` hold rows of `detail_pages` and `news_mentions`; without news, `news_status` says how that
     job stands.
     `previous` holds the rows of the earlier `daily_report` of `previous_run_id`. `coverage` is that of the details;
@@ -51,6 +50,7 @@ class Inputs:
     run_id: str
     moment: datetime
     as_of: datetime
+    collected_at: datetime
     timezone: tzinfo
     language: Language
     source: str
@@ -67,8 +67,7 @@ class Inputs:
     @property
     def first_line(self) -> str:
         """What the data speaks of, in both languages; see `texts.as_of_line`."""
-        collected_at = min((item.collected_at for item in self.provenance), default=self.moment)
-        return first_line(self.language, self.as_of, self.moment, collected_at, self.timezone)
+        return first_line(self.language, self.as_of, self.moment, self.collected_at, self.timezone)
 
     @cached_property
     def compared(self) -> pd.DataFrame | None:

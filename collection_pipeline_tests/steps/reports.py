@@ -45,13 +45,10 @@ def artifact(
     job_id: str = "detail_pages",
     run_id: str = "2026-11-29",
     *,
-    collected_at: datetime | None = None,
     degraded: bool = False,
 ) -> Provenance:
     as_of = YESTERDAY if degraded else MOMENT
-    return Provenance(
-        job_id, run_id, 2, as_of, collected_at or as_of, degraded, 30, 60, ("5b0f6c1e-7b1d", "5b0f6c1e-7b1e"), 30
-    )
+    return Provenance(job_id, run_id, 2, as_of, degraded, 30, 60, ("5b0f6c1e-7b1d", "5b0f6c1e-7b1e"), 30)
 
 
 def inputs(**changed: Any) -> Inputs:
@@ -60,6 +57,7 @@ def inputs(**changed: Any) -> Inputs:
         "run_id": "2026-11-29",
         "moment": MOMENT,
         "as_of": MOMENT,
+        "collected_at": MOMENT,
         "timezone": ZoneInfo("UTC"),
         "language": "en",
         "source": "SerpBase",

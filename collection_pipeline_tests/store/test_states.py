@@ -16,6 +16,7 @@ from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Attempt, Manifest, Published, Shown, Store, UnknownRunError
+from collection_pipeline.sources.contract import ApiRequest, Exchange
 from collection_pipeline_tests.store.world import (
     GRAPH,
     SHELF_LIFE,
@@ -405,13 +406,67 @@ def test_runs_are_in_the_order_of_their_moments_then_of_their_suffixes(world: Wo
         assert previous.run_id == before
 
 
-def test_what_an_artifact_stands_on_was_collected_when_its_oldest_input_was_stored(world: World) -> None:
-    world.open("2026-11-28", RUN)
-    world.done("2026-11-28", "search", "details")
-    collected_at = world.now
-    world.now += timedelta(days=1)
-    world.fail(RUN, "search")
-    world.done(RUN, "report")
-    report = next(job.current for job in world.store.run_view(RUN).jobs if job.job_id == "report")
-    assert report is not None
-    assert (report.collected_at, report.published_at) == (collected_at, world.now)
+class TestWhenARunWasCollected:
+    """When the last of what its artifacts were made from was stored: by what asked a source, or was made of nothing."""
+
+    def bought(self, world: World, job_id: str) -> None:
+        attempt = world.claim(RUN, job_id)
+        request = ApiRequest("maps_detail", {"q": "a"})
+        answer = Exchange(request, 1, True, world.now, 20, 200, 0, "r-1", request.credits, body=b"{}")
+        world.store.record(attempt, [answer])
+        world.publish(attempt)
+
+    def collected_at(self, world: World) -> tuple[datetime | None, datetime | None]:
+        """As `collect status` says it, and as the report does, of its inputs."""
+        view = world.store.run_view(RUN)
+        report = next(job.current for job in view.jobs if job.job_id == "report")
+        assert report is not None
+        inputs = [each.artifact for each in report.inputs if each.artifact is not None]
+        return view.collected_at, world.store.collected_at(inputs)
+
+    def test_what_was_repaired_days_later_was(self, world: World) -> None:
+        world.open(RUN)
+        world.done(RUN, "search")
+        world.now += timedelta(days=3)
+        self.bought(world, "details")
+        repaired_at = world.now
+        world.done(RUN, "report")
+        assert self.collected_at(world) == (repaired_at, repaired_at)
+
+    def test_what_is_only_made_anew_was_not(self, world: World) -> None:
+        world.open(RUN)
+        collected_at = world.now
+        world.done(RUN, "search")
+        world.now += timedelta(days=1)
+        world.done(RUN, "details", "report")
+        assert self.collected_at(world) == (collected_at, collected_at)
+
+    def test_a_fallback_was_when_its_own_run_was(self, world: World) -> None:
+        world.open("2026-11-28", RUN)
+        world.done("2026-11-28", "search", "details")
+        collected_at = world.now
+        world.now += timedelta(days=1)
+        world.fail(RUN, "search")
+        world.done(RUN, "report")
+        assert self.collected_at(world) == (collected_at, collected_at)
+
+    def test_what_the_graph_no_longer_has_does_not_count(self, world: World) -> None:
+        world.open(RUN)
+        collected_at = world.now
+        world.done(RUN, "search", "details", "report")
+        world.now += timedelta(days=1)
+        self.bought(world, "archive")
+        assert world.store.run_view(RUN).collected_at == world.now
+        world.store.adopt_graph(RUN, Graph.build(job for job in GRAPH if job.job_id != "archive"))
+        assert self.collected_at(world) == (collected_at, collected_at)
+
+    def test_a_run_without_artifacts_was_not(self, world: World) -> None:
+        world.open(RUN)
+        assert world.store.run_view(RUN).collected_at is None
+        assert world.store.collected_at([]) is None
+
+    def test_is_asked_once_however_long_the_lineage(self, world: World) -> None:
+        world.open(RUN)
+        world.done(RUN, "search", "details", "report", "archive")
+        account = account_of(world.store, lambda: world.store.run_view(RUN), "lineage")
+        assert "ix_requests_lookup" in account

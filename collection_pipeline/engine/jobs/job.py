@@ -40,8 +40,8 @@ class Input:
 class JobContext:
     """The run and job that a body works for.
 
-    `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs (both UTC), `timezone`
-    the zone of the run's days. `lineage` is all
+    `moment` is the instant the run speaks of, `as_of` the oldest among it and the inputs, `collected_at` when the last
+    of what the inputs were made from was collected (all UTC), `timezone` the zone of the run's days. `lineage` is all
     that the inputs stand on, upstreams first; `missing` says how an upstream that was left out stands, None for
     one that was not. `settings` are those that the collection was made with, which the engine passes on unread.
     """
@@ -50,6 +50,7 @@ class JobContext:
     job_id: str
     moment: datetime
     as_of: datetime
+    collected_at: datetime
     timezone: tzinfo
     settings: Any
     calls: PaidCalls

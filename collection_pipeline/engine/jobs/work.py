@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache, cached_property, partial
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from collection_pipeline.engine.jobs.files import publish_files
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.jobs.schema_check import checked
 from collection_pipeline.engine.jobs.spending import PaidCalls
-from collection_pipeline.engine.planning.state import Status
+from collection_pipeline.engine.planning.state import Artifact, Status
 from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store import Ancestor, Attempt, Manifest, Published
 from collection_pipeline.engine.words.outcomes import degraded_inputs, omitted_inputs, too_little_text
@@ -79,6 +80,7 @@ class Work:
             job_id=self.attempt.job_id,
             moment=self.attempt.moment,
             as_of=self.attempt.as_of,
+            collected_at=self._collected_at(),
             lineage=self.lineage,
             missing=self._missing,
             timezone=self.attempt.timezone,
@@ -86,6 +88,10 @@ class Work:
             calls=calls,
             previous=self._previous,
         )
+
+    def _collected_at(self) -> datetime:
+        # What consumes nothing is collected by this attempt.
+        return self.collection.store.collected_at(self._consumed) or self.attempt.started_at
 
     def _missing(self, upstream: str) -> Status | None:
         if self.attempt.inputs.get(upstream) is not None:
@@ -140,8 +146,11 @@ class Work:
     @cached_property
     def lineage(self) -> list[Ancestor]:
         """All that the inputs stand on, upstreams first."""
-        inputs = self.attempt.inputs.values()
-        return self.collection.store.lineage([artifact for artifact in inputs if artifact is not None])
+        return self.collection.store.lineage(self._consumed)
+
+    @property
+    def _consumed(self) -> Sequence[Artifact]:
+        return [artifact for artifact in self.attempt.inputs.values() if artifact is not None]
 
 
 def _product(returned: Any, attempt: Attempt) -> Product:

@@ -13,6 +13,7 @@ from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.engine.planning.state import Artifact, Inputs, Status
 from collection_pipeline.engine.store.attempts import holder_of
 from collection_pipeline.engine.store.ledger import Credits
+from collection_pipeline.engine.store.lineage import collected_at
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of, inputs_from_json
 from collection_pipeline.engine.store.runs import unknown_run, zone_of
@@ -27,7 +28,6 @@ class InputView:
     policy: str
     on_rerun: str
     artifact: Artifact | None
-    published_at: datetime | None
     retracted: bool
 
 
@@ -48,12 +48,6 @@ class ArtifactView:
     metadata: dict[str, Any]
     files: list[dict[str, Any]]
     inputs: tuple[InputView, ...]
-
-    @property
-    def collected_at(self) -> datetime:
-        """When the oldest of it and its inputs was stored, whatever moment they speak of."""
-        inputs = (each.published_at for each in self.inputs if each.published_at is not None)
-        return min([self.published_at, *inputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +84,17 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run; its jobs are in the order of its graph, upstreams first, removed ones last."""
+    """One run; its jobs are in the order of its graph, upstreams first, removed ones last.
+
+    `collected_at`: when the last of what its artifacts were made from was collected; None without artifacts.
+    """
 
     run_id: str
     moment: datetime
     timezone: tzinfo
     opened_at: datetime
     settled_at: datetime | None
+    collected_at: datetime | None
     graph: Graph
     jobs: tuple[JobView, ...]
 
@@ -123,17 +121,24 @@ class Views(StorePart):
                 raise unknown_run(run_id)
             graph = Graph.from_json(run.graph)
             current, latest = _artifacts(connection, run_id)
+            collected = collected_at(connection, _shown_by(run_id))
             rows = connection.execute(sa.select(jobs).where(jobs.c.run_id == run_id)).all()
         order = {job_id: place for place, job_id in enumerate(graph.jobs)}
         rows = sorted(rows, key=lambda row: (order.get(row.job_id, len(order)), row.job_id))
         views = tuple(_job_view(row, current.get(row.job_id), latest.get(row.job_id)) for row in rows)
-        return RunView(run_id, run.moment, zone_of(run), run.opened_at, run.settled_at, graph, views)
+        return RunView(run_id, run.moment, zone_of(run), run.opened_at, run.settled_at, collected, graph, views)
 
     def newest_run(self) -> str | None:
         """The run_id of the last run in the order of runs; None where there is no run yet."""
         newest = sa.select(runs.c.run_id).order_by(runs.c.moment.desc(), runs.c.suffix.desc(), runs.c.run_id.desc())
         with self.database.read() as connection:
             return connection.execute(newest.limit(1)).scalar()
+
+
+def _shown_by(run_id: str) -> sa.Select[int]:
+    """The artifacts that the jobs of the run's graph show as theirs."""
+    is_removed = sa.exists().where(jobs.c.run_id == run_id, jobs.c.job_id == artifacts.c.job_id, jobs.c.removed)
+    return sa.select(artifacts.c.artifact_id).where(artifacts.c.run_id == run_id, artifacts.c.is_current, ~is_removed)
 
 
 def _artifacts(connection: sa.Connection, run_id: str) -> tuple[dict[str, ArtifactView], dict[str, ArtifactView]]:
@@ -155,7 +160,7 @@ def _artifacts(connection: sa.Connection, run_id: str) -> tuple[dict[str, Artifa
 def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[InputView]]:
     columns = [column for column in ARTIFACT_COLUMNS if column is not artifacts.c.artifact_id]
     query = (
-        sa.select(artifact_inputs, *columns, artifacts.c.published_at, artifacts.c.retracted_at)
+        sa.select(artifact_inputs, *columns, artifacts.c.retracted_at)
         .outerjoin(artifacts, artifacts.c.artifact_id == artifact_inputs.c.input_artifact_id)
         .where(artifact_inputs.c.artifact_id.in_(of))
         .order_by(artifact_inputs.c.artifact_id, artifact_inputs.c.upstream)
@@ -164,7 +169,7 @@ def _inputs(connection: sa.Connection, of: sa.Select[int]) -> dict[int, list[Inp
     for row in connection.execute(query):
         is_there, is_retracted = row.input_artifact_id is not None, row.retracted_at is not None
         artifact = artifact_of(row) if is_there else None
-        view = InputView(row.upstream, row.policy, row.on_rerun, artifact, row.published_at, is_retracted)
+        view = InputView(row.upstream, row.policy, row.on_rerun, artifact, is_retracted)
         views.setdefault(row.artifact_id, []).append(view)
     return views
 
