@@ -15,7 +15,15 @@ import sqlalchemy as sa
 from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.store import Attempt, Manifest, Published, Shown, Store, UnknownRunError
+from collection_pipeline.engine.store import (
+    Attempt,
+    Manifest,
+    Published,
+    Shown,
+    Store,
+    UnknownRunError,
+    UnknownZoneError,
+)
 from collection_pipeline.sources.contract import ApiRequest, Exchange
 from collection_pipeline_tests.store.world import (
     GRAPH,
@@ -390,6 +398,18 @@ def test_two_runs_of_one_moment_are_neither_before_the_other(world: World, one: 
     world.done(other, "search", "details")
     assert world.state(one).fallbacks == {}
     assert world.store.previous_artifact("details", one) is None
+
+
+def test_a_run_whose_zone_this_host_does_not_know_says_what_to_install(world: World) -> None:
+    world.open(RUN)
+    with world.store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE runs SET timezone = 'Mars/Olympus'")
+    said = f"Run {RUN} was opened in the time zone Mars/Olympus, .* pip install --upgrade tzdata"
+    with pytest.raises(UnknownZoneError, match=said):
+        world.store.run_view(RUN)
+    with pytest.raises(UnknownZoneError, match=said):
+        world.claim(RUN, "search")
+    assert world.state(RUN).jobs["search"].status == "pending"
 
 
 def test_runs_are_in_the_order_of_their_moments_then_of_their_suffixes(world: World) -> None:

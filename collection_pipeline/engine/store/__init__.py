@@ -27,6 +27,7 @@ from collection_pipeline.engine.store.errors import (
     UnknownArtifactError,
     UnknownJobError,
     UnknownRunError,
+    UnknownZoneError,
 )
 from collection_pipeline.engine.store.ledger import Credits, Ledger
 from collection_pipeline.engine.store.lineage import Ancestor, Lineage
@@ -75,6 +76,7 @@ __all__ = [
     "UnknownArtifactError",
     "UnknownJobError",
     "UnknownRunError",
+    "UnknownZoneError",
 ]
 
 

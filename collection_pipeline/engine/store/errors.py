@@ -29,6 +29,10 @@ class UnknownRunError(StoreError, LookupError):
     """No run of that name was ever opened."""
 
 
+class UnknownZoneError(StoreError, LookupError):
+    """This host does not know the time zone that a run was opened in."""
+
+
 class UnknownJobError(StoreError, LookupError):
     """The run has no such job."""
 

@@ -7,14 +7,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timezone, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
 
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store.database import Database
-from collection_pipeline.engine.store.errors import UnknownRunError
+from collection_pipeline.engine.store.errors import UnknownRunError, UnknownZoneError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.schema import artifacts, graphs, jobs, runs
 
@@ -48,10 +48,16 @@ def zone_of(run: sa.Row[Any]) -> tzinfo:
     """The time zone of a run, from its row in `runs`: the one it was opened in, whatever the settings say by now.
 
     Runs from before schema 2 did not keep it. Theirs is the offset from UTC that their name and moment show, which is
-    the zone's own but for clock changes.
+    the zone's own but for clock changes. Raises `UnknownZoneError`.
     """
     if run.timezone is not None:
-        return ZoneInfo(run.timezone)
+        try:
+            return ZoneInfo(run.timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise UnknownZoneError(
+                f"Run {run.run_id} was opened in the time zone {run.timezone}, which this host does not know. The run"
+                " is kept as it is. Bring the zones up to date here: pip install --upgrade tzdata"
+            ) from error
     return timezone(RunId.parse(run.run_id).local.replace(tzinfo=UTC) - run.moment)
 
 
