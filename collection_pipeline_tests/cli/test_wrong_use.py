@@ -69,7 +69,7 @@ def test_is_refused_before_anything_is_written(
             "assets.py",
             'policy="hard",',
             "",
-            "the edge from 'search_results' has no policy; write one of hard,",
+            "missing 1 required keyword-only argument: 'policy'",
         ),
         ("assets.py", 'policy="hard"', 'polcy="hard"', "got an unexpected keyword argument 'polcy'"),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 Policy = Literal["hard", "degrade", "skip", "optional"]
 """What the consumer does when the upstream is unavailable; the table is in `planner.resolve`."""
@@ -19,11 +19,7 @@ class DeclarationError(ValueError):
 
 
 class EdgeError(DeclarationError):
-    """An edge lacks one of its three answers, or gives one that does not exist."""
-
-
-_MISSING: Any = None
-"""The default of what has none, so that the refusal has our words and not those of Python's own for an argument."""
+    """An edge gives one of its three answers empty, or one that does not exist."""
 
 
 def _call_site() -> str:
@@ -38,13 +34,13 @@ class Edge:
 
     `upstream` is the job_id read from; `policy` says what happens while it is unavailable; `on_rerun` whether this job
     follows its reruns; `why` is one sentence for the people who read the graph.
-    Raises `EdgeError` for an answer that is missing, empty or unknown.
+    Raises `EdgeError` for an answer that is empty or unknown. Python and the type checker refuse a missing one.
     """
 
     upstream: str
-    policy: Policy = field(kw_only=True, default=_MISSING)
-    on_rerun: OnRerun = field(kw_only=True, default=_MISSING)
-    why: str = field(kw_only=True, default=_MISSING)
+    policy: Policy = field(kw_only=True)
+    on_rerun: OnRerun = field(kw_only=True)
+    why: str = field(kw_only=True)
     declared_at: str = field(kw_only=True, default_factory=_call_site, compare=False)
 
     def __post_init__(self) -> None:
@@ -53,9 +49,9 @@ class Edge:
             ("on_rerun", self.on_rerun, get_args(OnRerun)),
         ):
             if answer not in known:
-                has = f"no {name}" if answer is _MISSING else f"{name}={answer!r}"
                 raise EdgeError(
-                    f"{self.declared_at}: the edge from {self.upstream!r} has {has}; write one of {', '.join(known)}."
+                    f"{self.declared_at}: the edge from {self.upstream!r} has {name}={answer!r};"
+                    f" write one of {', '.join(known)}."
                 )
         if not (self.why or "").strip():
             raise EdgeError(f"{self.declared_at}: the edge from {self.upstream!r} has no why; say it in one sentence.")
