@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import string
 import unicodedata
 import zoneinfo
 from collections.abc import Collection, Mapping
@@ -226,9 +227,14 @@ def _refuse_unknown(given: Collection[str]) -> None:
 
 
 def _refuse_unreadable(given: Mapping[str, str]) -> None:
-    """No setting holds a control character, and bytes that are no UTF-8 can be neither stored nor shown."""
+    """No setting holds a control character, and bytes that are no UTF-8 can be neither stored nor shown.
+
+    But a long list may be written in several lines.
+    """
     for name, field in _fields().items():
-        if any(unicodedata.category(character) in ("Cc", "Cs") for character in given.get(name, "")):
+        allowed = string.whitespace if name == "ALERT_URLS" else ""
+        held = set(given.get(name, "")).difference(allowed)
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in held):
             raise SettingsError(f"{name}: it holds a control character or is not UTF-8. Expected: {field.description}.")
 
 

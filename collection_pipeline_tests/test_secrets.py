@@ -52,7 +52,7 @@ def test_faulty_runs_leave_no_secret_behind(desk: Desk, postgres_server: Postgre
 
 def with_an_alert_address_that_cannot_be_read(desk: Desk) -> None:
     said = desk.collect("run", RUN, expect=2, ALERT_URLS=f"{ALERTS}, slack://{TOKEN}")
-    assert "address 2 of ALERT_URLS is not one that apprise knows" in said
+    assert "ALERT_URLS: address 2 is not one that apprise knows" in said
 
 
 def echoed_by_the_source(desk: Desk) -> None:

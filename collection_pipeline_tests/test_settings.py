@@ -77,6 +77,11 @@ def test_the_environment_wins_over_the_env_file_and_the_env_file_over_the_defaul
     assert (found.language, found.concurrency) == ("zh", 7)
 
 
+def test_a_list_may_be_written_in_several_lines(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text('ALERT_URLS="json://127.0.0.1,\n\tjson://127.0.0.2,\r\n"\n', "utf-8")
+    assert load(tmp_path).alert_channels == ("json://127.0.0.1", "json://127.0.0.2")
+
+
 def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path) -> None:
     found = load(tmp_path, SERPBASE_API_KEY="", COLLECTION_MAX_CREDITS="  ", DAGSTER_HOME="")
     assert found.source_kind == "emulator"
@@ -169,6 +174,7 @@ class TestRefusals:
             ("COLLECTION_DATA", "da\0ta", "holds a control character", "the folder of database and reports"),
             ("COLLECTION_DATA", "\udcff", "is not UTF-8", "the folder of database and reports"),
             ("COLLECTION_QUERIES", "\x1b[31m.toml", "holds a control character", "the TOML file"),
+            ("ALERT_URLS", "json://a\0b", "holds a control character", "Apprise URLs"),
             ("SERPBASE_API_KEY", "a\nb", "holds a control character", "the key"),
             ("COLLECTION_DATABASE_URL", "mysql://host/db", "not the address of a supported database", "sqlite:///"),
             ("COLLECTION_DATABASE_URL", "collection.db", "not the address of a supported database", "postgresql://"),

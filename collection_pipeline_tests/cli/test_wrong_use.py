@@ -35,7 +35,7 @@ PACKAGE = Path(collection_pipeline.__file__).parent
         ("run", {"COLLECTION_REPORTS": "s3://b/x"}, "no way to write to s3:// here: Install s3fs"),
         ("run", {"COLLECTION_REPORTS": "ftp://me:secret@host/x"}, "names a user or a password in its address. Leave"),
         ("run", {"COLLECTION_REPORTS": "queries.toml/reports"}, "queries.toml is no folder. Expected: a folder"),
-        ("run", {"ALERT_URLS": "json://127.0.0.1,slakc://token"}, "ALERT_URLS: address 2 of ALERT_URLS is not"),
+        ("run", {"ALERT_URLS": "json://127.0.0.1,slakc://token"}, "ALERT_URLS: address 2 is not"),
         ("prune --keep-days 99999999999", {}, "is not in the range 1<=x<=36500"),
         ("why search_results 2026-11-29", {}, "There is no run 2026-11-29"),
         ("status 2026-11-29", {}, "There is no run 2026-11-29"),

@@ -82,7 +82,7 @@ def test_without_channels_the_log_is_where_alerts_go(store: Store, caplog: pytes
         ("refuses://", "a channel refused it."),
         ("raises://", "a channel refused it."),
         ("json://127.0.0.1:1/", "a channel refused it."),
-        ("nosuchservice://secret-token", "address 2 of ALERT_URLS is not one that apprise knows."),
+        ("nosuchservice://secret-token", "in ALERT_URLS, address 2 is not one that apprise knows."),
     ],
 )
 def test_a_channel_that_fails_is_named_without_its_address_and_keeps_the_others_from_nothing(

@@ -44,7 +44,7 @@ def _deliver(title: str, text: str, urls: Sequence[str]) -> str | None:
     except Exception as error:  # noqa: BLE001 - a plug-in of any service, with any failure: the job must not notice
         return f"a channel raised {type(error).__name__}."
     if unknown:
-        return f"{_unknown(unknown)}."
+        return f"in ALERT_URLS, {_unknown(unknown)}."
     return None if taken else "a channel refused it."
 
 
@@ -57,4 +57,4 @@ def problem_of(urls: Sequence[str]) -> str | None:
 
 
 def _unknown(numbers: Sequence[int]) -> str:
-    return f"address {', '.join(map(str, numbers))} of ALERT_URLS is not one that apprise knows"
+    return f"address {', '.join(map(str, numbers))} is not one that apprise knows"
