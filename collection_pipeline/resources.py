@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from collection_pipeline.datasets import DATASETS
@@ -62,9 +63,9 @@ def open_store(settings: Settings) -> Store:
 
 
 def check_outlets(settings: Settings) -> None:
-    """Raises `SettingsError` if reports or alerts cannot get out: a run would notice after it has paid.
+    """Raises `SettingsError` if reports or alerts cannot get out, as far as that shows without writing or sending.
 
-    Nothing is written or sent. Of a bucket only the protocol is checked, since no more is known without asking it.
+    Of a bucket only the protocol is checked, since no more is known without asking it.
     """
     _check_address(settings.reports)
     _check_folder(settings.reports)
@@ -79,19 +80,40 @@ def check_outlets(settings: Settings) -> None:
 
 
 def _check_folder(location: str) -> None:
-    """Raises `SettingsError` for a folder on a disk that cannot be made, or not be written."""
+    """Raises `SettingsError` for a folder on a disk that cannot be made, or not be written, by the look of it."""
+    folder = _folder_at(location)
+    if folder is None:
+        return
+    existing = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not existing.is_dir():
+        raise _not_writable(location, f"{existing} is no folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise _not_writable(location, f"this user may not write to {existing}")
+
+
+def _write_into_folder(location: str) -> None:
+    """Make the folder and write a file that is gone again: only that tells. Raises `SettingsError`."""
+    folder = _folder_at(location)
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix=".written-to-", buffering=0) as file:
+            file.write(b"\n")
+    except OSError as error:
+        raise _not_writable(location, f"it cannot be written to: {error.strerror or error}") from error
+
+
+def _folder_at(location: str) -> Path | None:
+    """The folder that reports go to; None for a bucket."""
     protocol, is_address, rest = location.partition("://")
     if is_address and protocol not in ("file", "local"):
-        return
-    folder = Path(rest if is_address else location).absolute()
-    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
-    if not nearest.is_dir():
-        problem = f"{nearest} is no folder"
-    elif not os.access(nearest, os.W_OK | os.X_OK):
-        problem = f"this user may not write to {nearest}"
-    else:
-        return
-    raise SettingsError(f"COLLECTION_REPORTS={location}: {problem}. Expected: {variables()['COLLECTION_REPORTS']}.")
+        return None
+    return Path(rest if is_address else location).absolute()
+
+
+def _not_writable(location: str, problem: str) -> SettingsError:
+    return SettingsError(f"COLLECTION_REPORTS={location}: {problem}. Expected: {variables()['COLLECTION_REPORTS']}.")
 
 
 def _check_address(location: str) -> None:
@@ -140,6 +162,7 @@ def open_source(settings: Settings, moment: datetime) -> Iterator[Source]:
     Raises `SettingsError` before anything can be bought for which there is no way out.
     """
     check_outlets(settings)
+    _write_into_folder(settings.reports)
     from collection_pipeline.sources.emulator import EmulatorOptions, embedded, parse_faults
     from collection_pipeline.sources.serpbase import SerpBaseSource
 

@@ -14,6 +14,8 @@ from collection_pipeline.engine.words.outcomes import failure_reason
 from collection_pipeline.resources import check_outlets, collection, open_source
 from collection_pipeline.settings import Settings, SettingsError
 
+MOMENT = datetime(2026, 11, 29, tzinfo=UTC)
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise")
 
 
@@ -56,8 +58,22 @@ def test_an_alert_address_that_cannot_be_read_is_refused_and_not_shown(tmp_path:
     assert "token" not in said
 
 
+def test_before_the_first_paid_call_the_folder_is_made_and_written_to(tmp_path: Path) -> None:
+    with open_source(Settings.load({}, tmp_path), MOMENT):
+        pass
+    assert not list((tmp_path / "data" / "reports").iterdir())
+
+
+def test_a_folder_that_only_writing_to_shows_to_be_none_is_refused_then(tmp_path: Path) -> None:
+    """Where root may do everything, and nothing can be made."""
+    settings = Settings.load({"COLLECTION_REPORTS": "/proc/nowhere"}, tmp_path)
+    with pytest.raises(SettingsError) as refused, open_source(settings, MOMENT):
+        pass
+    assert str(refused.value).startswith("COLLECTION_REPORTS=/proc/nowhere: ")
+
+
 def test_a_step_in_dagster_fails_in_the_same_words_before_its_first_paid_call(tmp_path: Path) -> None:
     settings = Settings.load({"ALERT_URLS": "nosuch://token"}, tmp_path)
-    with pytest.raises(SettingsError) as refused, open_source(settings, datetime(2026, 11, 29, tzinfo=UTC)):
+    with pytest.raises(SettingsError) as refused, open_source(settings, MOMENT):
         pass
     assert failure_reason(refused.value) == refusal(tmp_path, ALERT_URLS="nosuch://token")

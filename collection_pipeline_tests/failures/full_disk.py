@@ -126,6 +126,15 @@ def test_reports(new_desk: NewDesk, sqlite_url: str, disk: Path) -> None:
     desk.environment["COLLECTION_REPORTS"] = str(disk / "reports")
     filler = fill(disk)
 
+    said = desk.collect("run", RUN, "--only", "detail_pages", expect=1)
+
+    assert "it cannot be written to: No space left on device" in said
+    assert desk.one("SELECT count(*) FROM requests WHERE job_id = 'detail_pages'") == 0, "nothing was bought"
+    filler.unlink()
+    for job_id in ("detail_pages", "news_mentions"):
+        desk.collect("run", RUN, "--only", job_id)
+    filler = fill(disk)
+
     said = desk.collect("run", RUN, expect=1)
 
     assert "Make the location (COLLECTION_REPORTS) writable" in said
