@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 import subprocess
 import sys
@@ -89,15 +88,7 @@ class TestSchema:
         database.close()
 
     def test_eight_processes_may_make_it_at_once(self, database_url: str) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([processes.__name__])
-        start = context.Barrier(8)
-        opening = [context.Process(target=processes.open_store, args=(database_url, start)) for _ in range(8)]
-        for process in opening:
-            process.start()
-        for process in opening:
-            process.join(120)
-        assert [process.exitcode for process in opening] == [0] * 8
+        assert processes.open_at_once(database_url) == [0] * 8
 
     def test_a_newer_one_is_refused_and_left_alone(self, database_url: str) -> None:
         Store.open(database_url).close()
