@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from collection_pipeline.datasets import DATASETS
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.planning.edges import DeclarationError
+from collection_pipeline.engine.declarations import DeclarationError
 from collection_pipeline.engine.planning.graph import Graph
 from collection_pipeline.settings import SERPBASE_URL, Settings, SettingsError, variables
 from collection_pipeline.sources.contract import EMULATOR

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collection_pipeline.engine.planning.edges import DeclarationError
+from collection_pipeline.engine.declarations import DeclarationError
 from collection_pipeline.engine.planning.graph import Graph, Job
 from collection_pipeline.engine.words.outcomes import failure_reason
 from collection_pipeline.resources import check_outlets, collection, open_source

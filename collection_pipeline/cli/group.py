@@ -72,7 +72,7 @@ class CollectGroup(click.Group):
 def _in_words(error: Exception) -> click.ClickException | None:
     from sqlalchemy.exc import OperationalError
 
-    from collection_pipeline.engine.planning.edges import DeclarationError
+    from collection_pipeline.engine.declarations import DeclarationError
     from collection_pipeline.engine.run_ids import RunIdError
     from collection_pipeline.engine.store import StoreError, StoreUnavailableError
     from collection_pipeline.queries import QueriesError

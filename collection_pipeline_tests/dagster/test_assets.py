@@ -15,9 +15,10 @@ import pandas as pd
 import pytest
 
 from collection_pipeline.engine.checks import AnyVolume, Check, Coverage, Present, Volume
+from collection_pipeline.engine.declarations import DeclarationError
 from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_of
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
-from collection_pipeline.engine.planning.edges import DeclarationError, Edge
+from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import GraphError
 from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, Source, TransientSourceError

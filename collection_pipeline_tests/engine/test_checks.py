@@ -21,6 +21,7 @@ from collection_pipeline.engine.checks import (
     Volume,
 )
 from collection_pipeline.engine.datasets import Column, Dataset
+from collection_pipeline.engine.declarations import DeclarationError
 from collection_pipeline.engine.jobs.schema_check import KEPT_MESSAGES, checked
 
 
@@ -59,7 +60,7 @@ def test_coverage_fails_under_its_hard_line_and_warns_under_its_soft_one(
 
 @pytest.mark.parametrize(("hard", "soft"), [(90, 95), (0.9, 0.5), (-0.1, 1), (0.5, 1.5), (float("nan"), 1)])
 def test_coverage_takes_two_shares_in_order(hard: float, soft: float) -> None:
-    with pytest.raises(ValueError, match="write shares, 0 <= hard <= soft <= 1"):
+    with pytest.raises(DeclarationError, match=r"^test_checks\.py:\d+: .* write shares, 0 <= hard <= soft <= 1"):
         Coverage(hard, soft)
 
 
@@ -68,15 +69,16 @@ def test_coverage_takes_two_shares_in_order(hard: float, soft: float) -> None:
     [{"min_rows": -1}, {"min_share": 50}, {"min_share": -0.5}, {"rows_severity": "warn"}, {"share_severity": ""}],
 )
 def test_volume_takes_a_number_a_share_and_severities(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=rf"^Volume\(.*{next(iter(wrong))}="):
+    with pytest.raises(DeclarationError, match=rf"^test_checks\.py:\d+: Volume\(.*{next(iter(wrong))}="):
         Volume(**wrong)
 
 
 def test_a_data_set_is_of_known_kinds_and_its_key_of_its_columns() -> None:
     wrong: Any = "string"
-    with pytest.raises(ValueError, match="Column id has the kind 'string'; write one of text, "):
+    here = r"^test_checks\.py:\d+: "
+    with pytest.raises(DeclarationError, match=here + "column id has the kind 'string'; write one of text, "):
         Column("id", wrong, "which")
-    with pytest.raises(ValueError, match="The key of data set places names ids, which is no column of it"):
+    with pytest.raises(DeclarationError, match=here + "the key of data set places names ids, which is no column of it"):
         Dataset("places", (Column("id", "text", "which"),), key=("ids",))
 
 

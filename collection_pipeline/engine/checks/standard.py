@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from collection_pipeline.engine.checks.contract import CallCounts, Check, CheckOutcome, Evidence, Severity
 from collection_pipeline.engine.counting import counted
+from collection_pipeline.engine.declarations import DeclarationError, call_site
 
 COVERAGE = "coverage"
 """The name of the coverage check, which a retry may still turn around."""
@@ -75,7 +76,7 @@ class Schema:
 class Coverage:
     """Two lines for the share of calls answered: under `hard` the job fails, under `soft` it warns.
 
-    What the source says does not exist is neither answered nor missing: it is counted apart.
+    What the source says does not exist is neither answered nor missing: it is counted apart. Raises `DeclarationError`.
     """
 
     hard: float
@@ -85,7 +86,9 @@ class Coverage:
 
     def __post_init__(self) -> None:
         if not 0 <= self.hard <= self.soft <= 1:
-            raise ValueError(f"Coverage(hard={self.hard}, soft={self.soft}): write shares, 0 <= hard <= soft <= 1.")
+            raise DeclarationError(
+                f"{call_site(2)}: Coverage(hard={self.hard}, soft={self.soft}): write shares, 0 <= hard <= soft <= 1."
+            )
 
     @property
     def description(self) -> str:
@@ -127,7 +130,8 @@ class Volume:
     """An artifact much smaller than usual is suspicious: a floor in rows, and one relative to the last runs' median.
 
     `min_share` is measured against the median of the last runs' row counts (0 to 1, None: not compared). Each floor is
-    hard or soft on its own. An asset for which any number of rows is fine says so with `AnyVolume`.
+    hard or soft on its own. An asset for which any number of rows is fine says so with `AnyVolume`. Raises
+    `DeclarationError`.
     """
 
     min_rows: int = 1
@@ -138,14 +142,14 @@ class Volume:
 
     def __post_init__(self) -> None:
         if self.min_rows < 0 or not 0 <= (self.min_share or 0) <= 1:
-            raise ValueError(
-                f"Volume(min_rows={self.min_rows}, min_share={self.min_share}): write a number of rows from 0, and a"
-                " share from 0 to 1 or None."
+            raise DeclarationError(
+                f"{call_site(2)}: Volume(min_rows={self.min_rows}, min_share={self.min_share}): write a number of rows"
+                " from 0, and a share from 0 to 1 or None."
             )
         if not {self.rows_severity, self.share_severity} <= set(get_args(Severity)):
-            raise ValueError(
-                f"Volume(rows_severity={self.rows_severity!r}, share_severity={self.share_severity!r}): write"
-                f" {' or '.join(get_args(Severity))}."
+            raise DeclarationError(
+                f"{call_site(2)}: Volume(rows_severity={self.rows_severity!r}, share_severity={self.share_severity!r}):"
+                f" write {' or '.join(get_args(Severity))}."
             )
 
     @property

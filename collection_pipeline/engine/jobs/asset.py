@@ -14,8 +14,9 @@ import dagster as dg
 
 from collection_pipeline.engine.checks import DEGRADED_INPUTS, OMITTED_INPUTS, VOLUME, Check, Present, Schema, UniqueKey
 from collection_pipeline.engine.datasets import Dataset
+from collection_pipeline.engine.declarations import DeclarationError
 from collection_pipeline.engine.jobs.declaration import Declaration
-from collection_pipeline.engine.planning.edges import DeclarationError, Edge
+from collection_pipeline.engine.planning.edges import Edge
 from collection_pipeline.engine.planning.graph import Deadline, Graph, GraphError, Job, ShelfLife, nearest
 from collection_pipeline.engine.runs.launches import RUN_ID
 

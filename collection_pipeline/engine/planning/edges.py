@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Literal, get_args
+
+from collection_pipeline.engine.declarations import DeclarationError, call_site
 
 Policy = Literal["hard", "degrade", "skip", "optional"]
 """What the consumer does when the upstream is unavailable; the table is in `planner.resolve`."""
@@ -14,18 +15,8 @@ OnRerun = Literal["follow", "pin"]
 """Whether the consumer runs again when the upstream of the same run has a newer artifact."""
 
 
-class DeclarationError(ValueError):
-    """Something in the project's own files is declared wrongly; the message names file and line where it can."""
-
-
 class EdgeError(DeclarationError):
     """An edge gives one of its three answers empty, or one that does not exist."""
-
-
-def _call_site() -> str:
-    """`file:line` of the code that wrote the edge down: the frame above the generated `__init__`."""
-    frame = sys._getframe(2)  # noqa: SLF001 - the documented way to a caller's frame without reading source files
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class Edge:
     policy: Policy = field(kw_only=True)
     on_rerun: OnRerun = field(kw_only=True)
     why: str = field(kw_only=True)
-    declared_at: str = field(kw_only=True, default_factory=_call_site, compare=False)
+    declared_at: str = field(kw_only=True, default_factory=partial(call_site, 1), compare=False)
 
     def __post_init__(self) -> None:
         for name, answer, known in (

@@ -12,7 +12,8 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from collection_pipeline.engine.planning.edges import DeclarationError, Edge
+from collection_pipeline.engine.declarations import DeclarationError
+from collection_pipeline.engine.planning.edges import Edge
 
 _FORMAT = 1
 """Of the stored JSON; a stored graph outlives the code that wrote it."""
