@@ -189,8 +189,8 @@ class Attempts(StorePart):
     def count_start_failure(self, run_id: str, job_id: str) -> None:
         """Count a Dagster run that ended without starting this job. An attempt that does start resets the count."""
         with self.database.write() as connection:
-            counted = jobs.update().where(_is_job(run_id, job_id), jobs.c.outcome != "running")
-            connection.execute(counted.values(start_failures=jobs.c.start_failures + 1))
+            unstarted = jobs.update().where(_is_job(run_id, job_id), jobs.c.outcome != "running")
+            connection.execute(unstarted.values(start_failures=jobs.c.start_failures + 1))
 
     def fail_unstarted(self, run_id: str, job_id: str, inputs: Inputs, reason: str, now: datetime) -> bool:
         """Fail a job that nobody managed to start, as if it had attempted `inputs`: new inputs start it again.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.store.database import EPISODES, advisory_lock
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.runs import lock_run
@@ -152,16 +153,15 @@ def _announcement(row: sa.Row[Any]) -> Transition:
 def _healed_text(row: sa.Row[Any]) -> str:
     kind, job_id, *check = row.key.split(":")
     good, bad = (f"passes {check[0]}", "warned about") if kind == "check" else ("has delivered", kind)
-    runs_hit = "1 run" if row.run_count == 1 else f"{row.run_count} runs"
     return (
-        f"{job_id} of {row.healed_run} {good}. It was {bad} in {runs_hit}, first in {row.opened_run},"
-        f" since {row.opened_at:%Y-%m-%d %H:%M} UTC."
+        f"{job_id} of {row.healed_run} {good}. It was {bad} in {counted(row.run_count, 'run')}, first in"
+        f" {row.opened_run}, since {row.opened_at:%Y-%m-%d %H:%M} UTC."
     )
 
 
 def _count(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any]) -> None:
-    counted = alerts.update().where(alerts.c.episode_id == row.episode_id)
-    connection.execute(counted.values(run_count=alerts.c.run_count + 1, **_last(run)))
+    episode = alerts.update().where(alerts.c.episode_id == row.episode_id)
+    connection.execute(episode.values(run_count=alerts.c.run_count + 1, **_last(run)))
 
 
 def _last(run: sa.Row[Any]) -> dict[str, Any]:

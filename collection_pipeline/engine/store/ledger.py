@@ -67,12 +67,12 @@ class Ledger(StorePart):
         with self.database.write() as connection:
             if batch:
                 connection.execute(requests.insert(), [_row(attempt, exchange) for exchange in batch])
-            counted = _the_job(attempt.run_id, attempt.job_id).values(
+            booking = _the_job(attempt.run_id, attempt.job_id).values(
                 credits_charged=jobs.c.credits_charged + charged,
                 credits_possibly_billed=jobs.c.credits_possibly_billed + doubtful,
                 credits_reserved=sa.case((holds(attempt), _less(release)), else_=jobs.c.credits_reserved),
             )
-            is_held = connection.execute(counted.returning(holds(attempt))).scalar()
+            is_held = connection.execute(booking.returning(holds(attempt))).scalar()
         if not is_held:
             raise lost_claim(attempt)
 

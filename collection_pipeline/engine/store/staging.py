@@ -28,8 +28,8 @@ class Staged:
         names = self.dataset.key if columns is None else columns
         if not names:
             return 0
-        counted = self._select((sa.func.count() - 1).label("again")).group_by(*(self._rows.c[name] for name in names))
-        repeated = counted.having(sa.func.count() > 1).subquery()
+        groups = self._select((sa.func.count() - 1).label("again")).group_by(*(self._rows.c[name] for name in names))
+        repeated = groups.having(sa.func.count() > 1).subquery()
         return int(self._connection.execute(sa.select(sa.func.coalesce(sa.func.sum(repeated.c.again), 0))).scalar_one())
 
     def nulls(self) -> dict[str, int]:
