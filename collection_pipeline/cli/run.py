@@ -96,6 +96,7 @@ def _settle(work: Session) -> tuple[int, StateTable]:
 
 
 def _only(work: Session, job_id: str) -> tuple[int, StateTable]:
+    from collection_pipeline.cli.session import going_on
     from collection_pipeline.engine.runs.launches import REQUESTED_BY
 
     explanation = work.advance()
@@ -107,7 +108,8 @@ def _only(work: Session, job_id: str) -> tuple[int, StateTable]:
         problem = problem or explanation.refusal(job_id)
     elif problem is None:
         # Only a failed job is run again without a reason; whatever else was asked for may be done when its turn comes.
-        tags = {} if before.status == "failed" else {REQUESTED_BY: "collect run --only"}
+        by_itself = {REQUESTED_BY: "collect run --only"}
+        tags = going_on(explanation, job_id) if before.status == "failed" else by_itself
         problem = work.execute([job_id], tags) or work.held(job_id)
     explanation = work.advance()
     if explanation.plan.decisions[job_id].status in ("done", "skipped"):

@@ -113,9 +113,8 @@ class Session:
     def _resume(self, explanation: Explanation) -> bool:
         """Go on with jobs that were interrupted, or whose process ended; whether there were any."""
         stopped = [job_id for job_id in explanation.plan.decisions if explanation.is_stopped(job_id)]
-        # One that was to buy only what its newest version lacks still is.
-        for tags, wanted in (({}, False), ({FETCH: FETCH_MISSING}, True)):
-            jobs = [job_id for job_id in stopped if explanation.facts.of(job_id).lacks_answers is wanted]
+        for tags in (_AS_A_WHOLE, _AS_A_REPAIR):
+            jobs = [job_id for job_id in stopped if going_on(explanation, job_id) == tags]
             if jobs:
                 self.execute(jobs, tags)
         return bool(stopped)
@@ -163,6 +162,15 @@ class Session:
     def attempts(self) -> dict[str, tuple[int, str]]:
         """By job, how many attempts there were and how the last one stands."""
         return {job.job_id: (job.attempts, job.outcome) for job in self.collection.store.run_view(self.run_id).jobs}
+
+
+_AS_A_WHOLE: Mapping[str, str] = {}
+_AS_A_REPAIR: Mapping[str, str] = {FETCH: FETCH_MISSING}
+
+
+def going_on(explanation: Explanation, job_id: str) -> Mapping[str, str]:
+    """The tags with which a failed job goes on: one that was to buy only what its newest version lacks still is."""
+    return _AS_A_REPAIR if explanation.facts.of(job_id).lacks_answers else _AS_A_WHOLE
 
 
 @contextmanager
