@@ -183,7 +183,7 @@ def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session
         store.open_run(run_id, collection.timezone, collection.graph, collection.now())
         with shown(store, run_id.text) as display:
             display.say(f"Run {run_id}; source: {collection.source_label}")
-            if run_id.is_ahead(collection.now(), collection.timezone):
+            if run_id.is_ahead(collection.now(), store.run_view(run_id.text).timezone):
                 display.say("The day of this run has not begun. On that day it will be found collected already.")
             collection = replace(collection, report_progress=display.calls)
             job = definitions(collection).resolve_job_def(collection_job.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from collection_pipeline.engine.visible import shortened
@@ -51,7 +51,7 @@ class RunId:
         """The scheduled run of the day that `now` (aware) falls on in `timezone`."""
         return cls.parse(now.astimezone(timezone).date().isoformat())
 
-    def is_ahead(self, now: datetime, timezone: ZoneInfo) -> bool:
+    def is_ahead(self, now: datetime, timezone: tzinfo) -> bool:
         """Whether the day of the run has not begun in `timezone` at `now` (aware)."""
         return self.local.date() > now.astimezone(timezone).date()
 
