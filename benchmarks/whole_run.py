@@ -91,7 +91,7 @@ def _within(rounds: int) -> dict[str, list[float]]:
 
         def collect() -> None:
             run_id = RunId.parse(f"2026-11-29.{next(numbers)}")
-            with session(settings(), store, run_id) as work:
+            with session(settings(), store, run_id, f"collect run {run_id}") as work:
                 assert work.settle("benchmark") is None
 
         def materialize() -> None:

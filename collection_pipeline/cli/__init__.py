@@ -9,7 +9,7 @@ import sys
 from typing import TextIO
 
 from collection_pipeline.cli import emulator, graph, prune, rerun, retract, run, status, why
-from collection_pipeline.cli.group import FAILED, collect, stop_as_by_ctrl_c
+from collection_pipeline.cli.group import FAILED, collect, stop
 from collection_pipeline.cli.terminal import note
 
 __all__ = ["collect", "main"]
@@ -32,7 +32,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal of another encoding is no reason to fail
-    signal.signal(signal.SIGTERM, stop_as_by_ctrl_c)  # how those who run commands unattended stop them
+    signal.signal(signal.SIGTERM, stop)  # how those who run commands unattended stop them
     try:
         collect(prog_name="collect")
     except OSError as error:

@@ -35,20 +35,16 @@ class Failure(Refusal):
 
 
 class Stopped(KeyboardInterrupt):
-    """Signals stopped the command, in words that say what was kept and how to go on."""
+    """A signal stopped the command; the words say what was kept and how to go on."""
 
-    def __init__(self, message: str, *signals: int) -> None:
+    def __init__(self, stopped_by: int = signal.SIGINT, message: str = "Stopped.") -> None:
         super().__init__(message)
-        _stopped_by.extend(signals)
+        self.exit_code = 128 + stopped_by
 
 
-_stopped_by: list[int] = [signal.SIGINT]
-
-
-def stop_as_by_ctrl_c(_signal: int, _frame: FrameType | None) -> None:
-    """Signal handler: SIGTERM is taken as Ctrl-C, whatever handles that at the moment."""
-    _stopped_by.append(signal.SIGTERM)
-    signal.raise_signal(signal.SIGINT)
+def stop(number: int, _frame: FrameType | None) -> None:
+    """Signal handler: what Ctrl-C does, by the exit code of this signal."""
+    raise Stopped(number)
 
 
 class CollectGroup(click.Group):
@@ -58,8 +54,9 @@ class CollectGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            note(str(error) or "Stopped.")
-            ctx.exit(128 + _stopped_by[-1])
+            stopped = error if isinstance(error, Stopped) else Stopped()
+            note(str(stopped))
+            ctx.exit(stopped.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:

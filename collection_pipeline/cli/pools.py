@@ -1,4 +1,4 @@
-"""Saying why nothing happens while a Dagster run of this process waits for a place in a concurrency pool."""
+"""When a Dagster run of this process only waits, and saying so where it waits for a place in a concurrency pool."""
 
 from __future__ import annotations
 
@@ -38,10 +38,25 @@ def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[
 
 
 def is_waiting(instance: dg.DagsterInstance, dagster_run_id: str) -> bool:
-    """Whether a step of the Dagster run waits for a place; no, if that cannot be told."""
+    """Whether Dagster only waits with the run, for a place in a pool or to try a step again; no, if that is not known.
+
+    Dagster executes one step of it at a time, and others while one waits.
+    """
     with suppress(Exception):
-        return any(_waits(instance, dagster_run_id))
+        events = instance.all_logs(dagster_run_id, of_type={*_IN_STEP, *_OUT_OF_STEP})
+        last = {event.step_key: event.get_dagster_event().event_type for event in events}.values()
+        if not any(event in _IN_STEP for event in last):
+            return dg.DagsterEventType.STEP_UP_FOR_RETRY in last or any(_waits(instance, dagster_run_id))
     return False
+
+
+_IN_STEP = (dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_RESTARTED)
+_OUT_OF_STEP = (
+    dg.DagsterEventType.STEP_UP_FOR_RETRY,
+    dg.DagsterEventType.STEP_SUCCESS,
+    dg.DagsterEventType.STEP_FAILURE,
+    dg.DagsterEventType.STEP_SKIPPED,
+)
 
 
 def _waits(instance: dg.DagsterInstance, dagster_run_id: str) -> Iterator[str]:

@@ -51,7 +51,9 @@ def rerun(
     from collection_pipeline.cli.session import session
     from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 
-    with session(settings, kept.store, run_id) as work:
+    options = " --missing-only" if missing_only else ""
+    command = f"collect rerun {job_id} {run_id}{options}"
+    with session(settings, kept.store, run_id, command, goes_on=f"collect run {run_id}") as work:
         if take_over:
             _take_over(work, job_id)
         work.advance()  # a holder that is gone no longer holds the job

@@ -48,7 +48,8 @@ def run(ctx: click.Context, *, run_id: RunId | None, only: str | None, as_json: 
         _refuse_too_early(kept, run_id, only)
     from collection_pipeline.cli.session import session
 
-    with session(settings, kept.store, run_id) as work:
+    command = f"collect run {run_id}" + ("" if only is None else f" --only {only}")
+    with session(settings, kept.store, run_id, command) as work:
         code, table = _settle(work) if only is None else _only(work, only)
     table.print(as_json=as_json)
     ctx.exit(code)

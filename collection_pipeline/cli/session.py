@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from collection_pipeline import resources
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.group import Stopped
 from collection_pipeline.cli.instance import open_instance
-from collection_pipeline.cli.interrupts import taken_while
+from collection_pipeline.cli.interrupts import noted, taken_while
 from collection_pipeline.cli.pools import is_waiting, waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
@@ -35,7 +36,7 @@ from collection_pipeline.engine.runs.launches import (
 from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import HeldError
-from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT, held_text
+from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT, held_text
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
@@ -52,13 +53,21 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 @dataclass
 class Session:
-    """One run, and what it takes to work on it in this process."""
+    """One run, and what it takes to work on it in this process.
+
+    `interrupts` gives those that came. `command` is what was typed, `goes_on` what goes on once it has started a job.
+    """
 
     collection: Collection
     job: dg.JobDefinition
     instance: dg.DagsterInstance
     run_id: str
     display: Display
+    interrupts: Callable[[], Sequence[int]]
+    command: str
+    goes_on: str
+    executed: set[str] = field(default_factory=set)
+    """The Dagster runs of this session."""
 
     def advance(self) -> Explanation:
         """Release holders that are gone, take today's graph, decide, and show the decisions in the state table."""
@@ -70,13 +79,16 @@ class Session:
         return explanation
 
     def execute(self, jobs: Sequence[str], tags: Mapping[str, str]) -> str | None:
-        """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first."""
+        """Execute jobs as one Dagster run of this process. None if it went well, else what Dagster was told first.
+
+        Raises `KeyboardInterrupt`, whatever Dagster made of it.
+        """
         dagster_run_id = str(uuid.uuid4())
-        signals: Sequence[int] = ()
+        self.executed.add(dagster_run_id)
         try:
             with (
                 waits_told(self.instance, dagster_run_id, self.display.say),
-                taken_while(partial(is_waiting, self.instance, dagster_run_id)) as signals,
+                taken_while(partial(is_waiting, self.instance, dagster_run_id), self.interrupts),
             ):
                 done = self.job.execute_in_process(
                     run_id=dagster_run_id,
@@ -87,21 +99,29 @@ class Session:
                     tags={**tags, PROCESS: process_tag()},
                     raise_on_error=False,
                 )
-        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-            raise Stopped(self._stopped(), *signals) from None
-        if signals:  # of which Dagster makes a failure
-            raise Stopped(self._stopped(), *signals)
+        except dg.DagsterExecutionInterruptedError:
+            raise KeyboardInterrupt from None
+        if self.interrupts():
+            raise KeyboardInterrupt
         return None if done.success else _first_failure(done)
 
-    def _stopped(self) -> str:
+    def wind_up(self) -> str:
+        """End what this session still holds, and say what an interrupt left: what is kept, and how to go on."""
+        store = self.collection.store
+        for running in store.running(self.run_id):
+            if running.holder.dagster_run_id in self.executed:  # it was between two tries
+                now = self.collection.now()
+                store.fail_abandoned(self.run_id, running.job_id, running.holder, INTERRUPTED, now, kind=INTERRUPTED)
         explanation = self.advance()
+        begun = any(job.dagster_run_id in self.executed for job in store.run_view(self.run_id).jobs)
         lines = [f"Stopped. Run {self.run_id} is kept as it is."]
         lines += [
             f"{job_id}: {explanation.account(job_id)}"
             for job_id, decision in explanation.plan.decisions.items()
             if decision.status == "failed"
         ]
-        return "\n".join([*lines, PAID_FOR_KEPT, *(f"Type: {command}" for command in explanation.next_commands())])
+        lines += [PAID_FOR_KEPT, f"Type: {self.goes_on}"] if begun else [f"Type: {self.command}"]
+        return "\n".join(lines)
 
     def held(self, job_id: str) -> str | None:
         """Who works on the job, in words. None if nobody does; of a holder that is out of sight, the gate has words."""
@@ -174,20 +194,29 @@ def going_on(explanation: Explanation, job_id: str) -> Mapping[str, str]:
 
 
 @contextmanager
-def session(settings: Settings, store: Store, run_id: RunId) -> Iterator[Session]:
-    """Open the run if it is new, as partition and as rows, and show its progress until the block ends."""
+def session(
+    settings: Settings, store: Store, run_id: RunId, command: str, goes_on: str | None = None
+) -> Iterator[Session]:
+    """Open the run if it is new, as partition and as rows, and show its progress until the block ends.
+
+    Raises `Stopped` for an interrupt in the block, with what to type: `command`, or `goes_on` once a job has started.
+    """
     logging.getLogger("dagster").addHandler(logging.NullHandler())  # what it says of its own plans stays unsaid
     collection = replace(resources.collection(GRAPH, settings), open_store=lambda: store)
-    with open_instance(settings.dagster_home) as instance:
+    with open_instance(settings.dagster_home) as instance, noted() as interrupts:
         instance.add_dynamic_partitions(RUN_ID, [run_id.text])
         store.open_run(run_id, collection.timezone, collection.graph, collection.now())
         with shown(store, run_id.text) as display:
             display.say(f"Run {run_id}; source: {collection.source_label}")
             if run_id.is_ahead(collection.now(), store.run_view(run_id.text).timezone):
                 display.say("The day of this run has not begun. On that day it will be found collected already.")
-            collection = replace(collection, report_progress=display.calls)
+            collection = replace(collection, report_progress=display.calls, stopped=lambda: bool(interrupts()))
             job = definitions(collection).resolve_job_def(collection_job.name)
-            yield Session(collection, job, instance, run_id.text, display)
+            work = Session(collection, job, instance, run_id.text, display, interrupts, command, goes_on or command)
+            try:
+                yield work
+            except KeyboardInterrupt:
+                raise Stopped(next(iter(interrupts()), signal.SIGINT), work.wind_up()) from None
 
 
 def _first_failure(done: dg.ExecuteInProcessResult) -> str:

@@ -22,7 +22,7 @@ from collection_pipeline.engine.runs.launches import (
 from collection_pipeline.engine.runs.progress import advance, take_graph
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.store import Attempt, HeldError, MadeMeanwhileError, UnknownJobError
-from collection_pipeline.engine.words.outcomes import held_text, made_meanwhile_text
+from collection_pipeline.engine.words.outcomes import held_text, made_meanwhile_text, stopped_text
 
 
 def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection) -> Attempt | None:
@@ -31,6 +31,8 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
         run_id = RunId.parse(context.partition_key)
     except RunIdError as error:
         raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
+    if collection.stopped():  # of an interrupted step Dagster knows no more than that it failed
+        raise dg.Failure(stopped_text(run_id.text, job_id), allow_retries=False)
     store, automatic = collection.store, is_automatic(context.run)
     store.open_run(run_id, collection.timezone, collection.graph, collection.now())
     take_graph(collection, run_id.text, even_if_settled=not automatic)

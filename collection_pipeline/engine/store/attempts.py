@@ -173,9 +173,11 @@ class Attempts(StorePart):
                 RunningJob(row.run_id, row.job_id, holder_of(row), row.started_at) for row in connection.execute(query)
             ]
 
-    def fail_abandoned(self, run_id: str, job_id: str, holder: Holder, reason: str, now: datetime) -> bool:
+    def fail_abandoned(
+        self, run_id: str, job_id: str, holder: Holder, reason: str, now: datetime, *, kind: str = ABANDONED
+    ) -> bool:
         """Fail a job whose holder is over. False, and nothing written, if it ended or changed hands."""
-        return self._fail(run_id, job_id, _held_by(holder), reason=reason, kind=ABANDONED, now=now)
+        return self._fail(run_id, job_id, _held_by(holder), reason=reason, kind=kind, now=now)
 
     def start_counts(self, run_id: str, job_id: str) -> StartCounts:
         """How often the job was attempted, and how many Dagster runs since ended without starting it."""

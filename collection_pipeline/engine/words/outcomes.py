@@ -63,6 +63,11 @@ def held_text(run_id: str, job_id: str, held: str) -> str:
     return f"{held}\nNothing can be known about it from here. If it is gone, type: {way_out}"
 
 
+def stopped_text(run_id: str, job_id: str) -> str:
+    """What Dagster is told of a job whose turn came after somebody had asked to stop."""
+    return f"{job_id} of {run_id} did not start: the command was stopped. To go on, type: collect run {run_id}"
+
+
 def made_meanwhile_text(run_id: str, job_id: str, dagster_run_id: str) -> str:
     """What the second of two launches at once is told, if it had to wait until the first was done."""
     return (
