@@ -99,6 +99,13 @@ class TestWithABudget:
             admit(allowance, 1)
         assert store.reserved() == 24
 
+    @pytest.mark.parametrize("budget", [25, 64, 244, 1_000])
+    def test_all_of_it_can_be_spent_however_it_falls_into_blocks(
+        self, store: Counting, attempt: Attempt, budget: int
+    ) -> None:
+        admit(Allowance(store, attempt, budget), budget // REQUEST.credits)
+        assert store.reserved() in (budget, budget - 1)
+
     def test_one_reservation_serves_all_who_wait_for_it(self, store: Counting, attempt: Attempt) -> None:
         async def story() -> None:
             allowance = Allowance(store, attempt, 10_000)

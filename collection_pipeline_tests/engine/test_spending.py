@@ -1,4 +1,4 @@
-"""Paid calls of an attempt that loses its job while it fetches."""
+"""Paid calls of an attempt that loses its job while it fetches, and of a source that says nothing of some."""
 
 from __future__ import annotations
 
@@ -68,3 +68,23 @@ def test_it_soon_stops_to_buy_and_keeps_what_it_bought(store: OneByOne, max_cred
         calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(REQUESTS))
     assert source.sent <= 10 + 1, "one may be on its way while the last is stored"
     assert len(store.reusable(World(store).claim(RUN, "search"))) == source.sent
+
+
+class Forgetful:
+    """Sends every request, and says nothing of every other one."""
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
+        for number, request in enumerate(requests):
+            await admit(request)
+            if number % 2:
+                yield Exchange(request, 1, True, NOW, 1, 200, 0, "req-1", request.credits, body=b"{}")
+
+
+def test_a_request_that_the_source_says_nothing_of_is_missing(store: OneByOne) -> None:
+    attempt = World(store).claim(RUN, "search")
+    calls = PaidCalls(store, Forgetful, attempt, None, lambda *_: None)
+    answers = calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
+    assert len(list(answers)) == 5
+    counts = calls.counts
+    assert (counts.requested, counts.answered, counts.missing) == (10, 5, 5)
+    assert counts.commonest_error == "the source gave no answer (5 of 5)"

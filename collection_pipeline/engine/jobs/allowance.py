@@ -92,7 +92,9 @@ class Allowance:
     async def _reserve_for(self, request: ApiRequest) -> bool:
         if self._max_credits is not None:
             block = min(BUDGET_BLOCK, self._max_credits // BUDGET_SHARE)
-            return (block > request.credits and await self._reserve(block)) or await self._reserve(request.credits)
+            return (block > request.credits and await self._reserve(block)) or await self._reserve(
+                request.credits - self._free
+            )
         # While the database is away for moments, a kill would leave the books wrong: no reason to stop fetching.
         if not self._unreachable:
             try:

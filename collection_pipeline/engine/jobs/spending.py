@@ -157,12 +157,16 @@ class PaidCalls:
                 if not call.final:
                     continue
                 ended += 1
+                batch.open.pop(call.request.fingerprint, None)
                 self.report_progress(self.attempt.job_id, ended, len(batch.asked) - batch.reused)
                 if call.error is not None:
                     batch.unanswered.append(Unanswered(call.request, call.error.kind, str(call.error)))
                     self.retryable = self.retryable or call.error.retryable
                     if isinstance(call.error, tuple(_REMEDIES)):
                         batch.stopped_by = call.error
+        batch.unanswered += (
+            Unanswered(each, "unanswered", "the source gave no answer") for each in batch.open.values()
+        )
         await recorder.close()
 
     def _record(self, allowance: Allowance, ended: Sequence[_Ended]) -> None:
@@ -202,7 +206,7 @@ _Ended = tuple[Exchange, int]
 _REMEDIES: Mapping[type[SourceError], str] = {
     UnauthorizedError: "check the key of the source",
     OutOfCreditsError: "top up the account",
-    BudgetExhaustedError: "raise COLLECTION_MAX_CREDITS to {enough} or more",
+    BudgetExhaustedError: "raise COLLECTION_MAX_CREDITS to {enough} or more for this job",
 }
 """The errors after which no further call can succeed, and what has to change."""
 
@@ -219,6 +223,8 @@ class _Batch(Iterator[ApiRequest]):
         self.asked: dict[bytes, None] = {}
         self.reused = 0
         self.credits_reused = 0
+        self.open: dict[str, ApiRequest] = {}
+        """Drawn, and not ended yet: no more than are in flight."""
         self.unanswered: list[Unanswered] = []
         self.stopped_by: SourceError | None = None
 
@@ -229,6 +235,7 @@ class _Batch(Iterator[ApiRequest]):
                 continue
             self.asked[fingerprint] = None
             if request.fingerprint not in self._paid:
+                self.open[request.fingerprint] = request
                 return request
             self.reused += 1
             self.credits_reused += request.credits
