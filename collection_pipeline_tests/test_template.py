@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.resources import collection
 from collection_pipeline.settings import settings
+from collection_pipeline.sources.contract import EMULATOR
+from collection_pipeline.sources.emulator import EmulatorOptions, embedded
 
 RUN = "2026-11-29"
 QUERIES = """
@@ -221,6 +224,26 @@ def test_synthetic_data_stays_labelled_after_a_change_of_source(
     assert "emulator (synthetic)" in page
     assert "gateway" not in page
     assert "data as of 2026-11-28 (yesterday" in page
+
+
+def test_the_emulator_is_not_asked_about_what_a_real_source_found(
+    template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody repairs a run in a shell that has no key."""
+    with embedded(EmulatorOptions(day=date(2026, 11, 29))) as server:
+        monkeypatch.setenv("SERPBASE_BASE_URL", server.base_url)
+        monkeypatch.setenv("SERPBASE_API_KEY", server.api_key)
+        template.configure()
+        assert template.materialize(jobs=["search_results", "detail_pages"]).success
+    for name in ("SERPBASE_BASE_URL", "SERPBASE_API_KEY"):
+        monkeypatch.delenv(name)
+    template.configure()
+
+    assert not template.materialize(jobs=["detail_pages"]).success
+    [(reason,)] = template.rows("SELECT reason FROM jobs WHERE job_id = 'detail_pages'")
+    assert str(reason).startswith(f"its inputs are of gateway {server.base_url}, and now the emulator would be asked.")
+    assert [row.version for row in template.rows("SELECT version FROM artifacts WHERE job_id = 'detail_pages'")] == [1]
+    assert template.rows("SELECT * FROM requests WHERE source = :emulator", emulator=EMULATOR) == []
 
 
 def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, cached_property, partial
@@ -24,12 +24,18 @@ from collection_pipeline.engine.planning.state import Artifact, Status
 from collection_pipeline.engine.runs.standing import standing
 from collection_pipeline.engine.store import Ancestor, Attempt, Manifest, Published
 from collection_pipeline.engine.words.outcomes import degraded_inputs, omitted_inputs, too_little_text
-from collection_pipeline.sources.contract import TransientSourceError
+from collection_pipeline.sources.contract import EMULATOR, Source, TransientSourceError
 
 USUAL_RUNS = 7
 """How many earlier runs the volume check compares with."""
 
 PREVIEW_ROWS = 5
+
+
+class MixedSourcesError(Exception):
+    """The emulator was to be asked about what a real source had found: a lost key makes it the source."""
+
+    kind = "source"
 
 
 @dataclass
@@ -51,8 +57,7 @@ class Work:
         store.prepare(self.declaration.dataset)
         with ExitStack() as stack:
             # Opened by the first call that has to be bought: most reruns and every report buy none.
-            moment = attempt.moment.astimezone(attempt.timezone)
-            source = cache(lambda: stack.enter_context(self.collection.open_source(moment)))
+            source = cache(lambda: stack.enter_context(self._open_source()))
             calls = PaidCalls(store, source, attempt, self.collection.max_credits, self.collection.report_progress)
             product = _product(self.declaration.body(self._context(calls), **self._inputs()), self.attempt)
             self.picture = product.files.get(PICTURE)
@@ -65,6 +70,16 @@ class Work:
                 manifest=partial(self._manifest, product, calls),
                 now=self.collection.now,
             )
+
+    def _open_source(self) -> AbstractContextManager[Source]:
+        """The source that the settings name. Raises `MixedSourcesError`."""
+        real = [each.source for each in self.lineage if each.source and EMULATOR not in each.source]
+        if self.attempt.source == EMULATOR and real:
+            raise MixedSourcesError(
+                f"its inputs are of {real[0]}, and now the emulator would be asked. Set SERPBASE_API_KEY again, or try"
+                " things out with another COLLECTION_DATA"
+            )
+        return self.collection.open_source(self.attempt.moment.astimezone(self.attempt.timezone))
 
     def _inputs(self) -> dict[str, Input | None]:
         return {
