@@ -161,14 +161,17 @@ class Session:
                 if self.attempts() == before and self.advance().plan.requests == plan.requests:
                     return problem or f"Dagster started none of {', '.join(plan.requests)}."
                 continue
+            others = [
+                f"{job_id} {explanation.condition(job_id)}"
+                for job_id, decision in plan.decisions.items()
+                if decision.state.in_flight
+            ]
+            if not others:  # all that was left was to mark jobs as skipped, which deciding has done
+                continue
             if not waits:  # what they go on to is told as it starts and ends
                 self._say_who_is_out_of_sight()
-                others = ", ".join(
-                    f"{job_id} {explanation.condition(job_id)}"
-                    for job_id, decision in plan.decisions.items()
-                    if decision.state.in_flight
-                )
-                self.display.say(f"Waiting for what others do: {others}. Ctrl-C ends the waiting, not their work.")
+                told = ", ".join(others)
+                self.display.say(f"Waiting for what others do: {told}. Ctrl-C ends the waiting, not their work.")
                 waits = True
             time.sleep(LOOK_EVERY_S)
 

@@ -16,12 +16,15 @@ WITHDRAWN = ["detail_pages", "news_mentions", "daily_report"]
 
 
 def test_a_retraction_is_listed_and_asked_for_first(collected: Collected) -> None:
-    listed = collected.desk.collect(*RETRACT, "--dry-run")
+    listed = collected.desk.collect(*RETRACT[:3], "--dry-run")
     assert listed.code == 0
     assert {f"would be withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN} <= set(listed.out.splitlines())
     unasked = collected.desk.collect(*RETRACT)
     assert (unasked.code, unasked.out) == (2, "")
-    assert "Nothing was changed." in unasked.err
+    assert "repeat the command with --yes" in unasked.err
+    unsaid = collected.desk.collect(*RETRACT[:3], "--yes")
+    assert (unsaid.code, unsaid.out) == (2, "")
+    assert unsaid.err.startswith("Say with --reason")
     assert collected.desk.collect("status", "--json").json["settled"] is True
 
 
@@ -35,11 +38,14 @@ def test_a_retraction_withdraws_all_that_was_built_on_it_and_says_what_follows(
     assert set(WITHDRAWN) <= withdrawn
     assert done.json["standing"] == []
     assert {each["job_id"] for each in done.json["decided_anew"]} == withdrawn
-    assert "  collect run 2026-11-29" in done.err.splitlines()
+    assert done.err.splitlines()[1:] == ["  collect rerun detail_pages 2026-11-29"]
     assert "dagster" not in loaded
     jobs = desk.collect("status", "--json").jobs
     assert {job_id for job_id, job in jobs.items() if job["version"] is not None} == {"search_results"}
     assert "wrong city" in jobs["detail_pages"]["reason"]
+    again = desk.collect("run", "2026-11-29")
+    assert again.code == 1
+    assert "Waiting for" not in again.err, "nobody else works"
 
 
 def test_a_version_that_there_is_not_cannot_be_retracted(collected: Collected) -> None:
