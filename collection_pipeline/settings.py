@@ -22,7 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, V
 from pydantic.fields import FieldInfo
 
 from collection_pipeline.engine.visible import shortened
-from collection_pipeline.sources.configuration import checked_base_url
+from collection_pipeline.sources.configuration import checked_base_url, checked_key
 from collection_pipeline.texts import Language
 
 SourceKind = Literal["emulator", "serpbase", "gateway"]
@@ -69,6 +69,10 @@ def _check_base_url(value: object) -> object:
     return checked_base_url(value) if isinstance(value, str) else value
 
 
+def _check_key(value: object) -> object:
+    return checked_key(value) if isinstance(value, str) else value
+
+
 def _check_absolute(value: object) -> object:
     if isinstance(value, str) and not Path(value).is_absolute():
         raise ValueError("Dagster accepts absolute paths only")
@@ -80,7 +84,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
-    serpbase_api_key: SecretStr | None = Field(
+    serpbase_api_key: Annotated[SecretStr | None, BeforeValidator(_check_key)] = Field(
         None, validation_alias="SERPBASE_API_KEY", description="the key of the SerpBase account"
     )
     serpbase_base_url: Annotated[str | None, BeforeValidator(_check_base_url)] = Field(
@@ -165,7 +169,9 @@ class Settings(BaseModel):
         _refuse_unreadable(given)
         data = _path(folder, "COLLECTION_DATA", given.get("COLLECTION_DATA", "data"))
         defaults = {
-            "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
+            # In a URL, both of these mean something.
+            "COLLECTION_DATABASE_URL": "sqlite:///"
+            + str(data / "collection.db").replace("%", "%25").replace("?", "%3F"),
             "COLLECTION_QUERIES": str(Path(__file__).with_name("queries.toml")),
             "COLLECTION_REPORTS": str(data / "reports"),
             # A folder with a dagster.yaml is a Dagster home of its own: the checkout, as `make dev` uses it.

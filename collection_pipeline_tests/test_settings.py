@@ -101,6 +101,12 @@ class TestSource:
     def test_a_key_means_the_real_service(self, tmp_path: Path) -> None:
         assert load(tmp_path, SERPBASE_API_KEY="k").source_kind == "serpbase"
 
+    @pytest.mark.parametrize("key", ["ключ", 'a b"c'])
+    def test_a_key_that_no_header_can_carry_is_refused(self, tmp_path: Path, key: str) -> None:
+        message = refusal(tmp_path, SERPBASE_API_KEY=key)
+        assert message.startswith("SERPBASE_API_KEY: the API key of the source holds characters that no HTTP header")
+        assert key not in message
+
     def test_an_address_means_a_gateway(self, tmp_path: Path) -> None:
         found = load(tmp_path, SERPBASE_BASE_URL="https://gateway.example/v1/", SERPBASE_API_KEY="k")
         assert (found.source_kind, found.serpbase_base_url) == ("gateway", "https://gateway.example/v1")

@@ -64,7 +64,7 @@ def _needs_a_look(raw: bytes, secret: str) -> bool:
     hide behind an escape, in a long number, in nesting, or be the key. Four quick scans spare most bodies the slow
     walk.
     """
-    if b"\\" in raw or secret.encode() in raw or _may_be_deep(raw):
+    if b"\\" in raw or (secret and secret.encode() in raw) or _may_be_deep(raw):
         return True
     alike = raw.translate(_DIGITS_ALIKE)
     return any(long in alike for long in _LONG_NUMBERS)
@@ -81,8 +81,9 @@ def _may_be_deep(raw: bytes) -> bool:
 
 
 def clean_text(text: str, secret: str) -> str:
-    """`text` itself if it is fit to be stored, else a cleaned copy without `secret` (which must not be empty)."""
-    return _UNSTORABLE.sub("\ufffd", text).replace(secret, "[API key removed]")
+    """`text` itself if it is fit to be stored, else a cleaned copy without `secret` (empty: there is none)."""
+    storable = _UNSTORABLE.sub("\ufffd", text)
+    return storable.replace(secret, "[API key removed]") if secret else storable
 
 
 def _clean(value: Any, depth: int, secret: str) -> Any:

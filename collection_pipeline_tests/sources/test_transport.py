@@ -52,6 +52,15 @@ def exchange(answer: Answer, timeouts: Timeouts = PATIENT, max_body_bytes: int =
     return asyncio.run(run())
 
 
+def test_a_word_that_is_too_short_for_a_key_is_left_in_the_texts() -> None:
+    async def run() -> Exchange:
+        async with raw_server(saying(http(success(place={"name": "Keflavik"})))) as server:
+            [attempt] = await collect(SerpBaseSource(server.base_url, "k", backoff=ONCE))
+            return attempt
+
+    assert b"Keflavik" in (asyncio.run(run()).body or b"")
+
+
 def test_a_name_that_is_looked_up_for_too_long_was_never_sent_to(monkeypatch: pytest.MonkeyPatch) -> None:
     async def look_up(*_: object, **__: object) -> None:
         await asyncio.Event().wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
@@ -288,6 +288,11 @@ def test_times_on_the_page_are_those_of_the_runs_time_zone() -> None:
     page = Page(build(shanghai).html)
     assert page.texts[0].startswith("data as of 2026-11-28 (yesterday)")
     assert any("Asia/Shanghai" in text for text in page.texts)
+
+
+def test_a_run_that_kept_no_zone_but_its_offset_has_a_page_as_well() -> None:
+    page = Page(build(inputs(timezone=timezone(timedelta(hours=8)))).html)
+    assert any("UTC+08:00" in text for text in page.texts)
     assert "2026-11-29 08:00" in page.texts, "the artifact's as_of, midnight in UTC"
 
 
