@@ -79,6 +79,13 @@ def _check_absolute(value: object) -> object:
     return value
 
 
+def _check_plain(value: object) -> object:
+    # Dagster makes database URLs of its folders as they are, and looks elsewhere then.
+    if isinstance(value, str) and set(value) & {"%", "?"}:
+        raise ValueError("Dagster cannot keep its history in a folder with % or ? in its path")
+    return value
+
+
 class Settings(BaseModel):
     """The settings of one process; made by `Settings.load`. Each field says which variable it is read from."""
 
@@ -92,7 +99,9 @@ class Settings(BaseModel):
         validation_alias="SERPBASE_BASE_URL",
         description="https://gateway.example, or http://127.0.0.1:8765 for a server on this machine",
     )
-    data: Path = Field(validation_alias="COLLECTION_DATA", description="the folder of database and reports")
+    data: Annotated[Path, BeforeValidator(_check_plain)] = Field(
+        validation_alias="COLLECTION_DATA", description="the folder of database and reports"
+    )
     database_url: Annotated[SecretStr, BeforeValidator(_check_database)] = Field(
         validation_alias="COLLECTION_DATABASE_URL",
         description="sqlite:///path/to/collection.db, or postgresql://user:password@host:5432/database",
@@ -139,7 +148,7 @@ class Settings(BaseModel):
     alert_urls: SecretStr | None = Field(
         None, validation_alias="ALERT_URLS", description="Apprise URLs, separated by commas"
     )
-    dagster_home: Annotated[Path, BeforeValidator(_check_absolute)] = Field(
+    dagster_home: Annotated[Path, BeforeValidator(_check_absolute), BeforeValidator(_check_plain)] = Field(
         validation_alias="DAGSTER_HOME", description="the absolute path of the folder in which Dagster keeps its runs"
     )
 
@@ -169,9 +178,7 @@ class Settings(BaseModel):
         _refuse_unreadable(given)
         data = _path(folder, "COLLECTION_DATA", given.get("COLLECTION_DATA", "data"))
         defaults = {
-            # In a URL, both of these mean something.
-            "COLLECTION_DATABASE_URL": "sqlite:///"
-            + str(data / "collection.db").replace("%", "%25").replace("?", "%3F"),
+            "COLLECTION_DATABASE_URL": f"sqlite:///{data / 'collection.db'}",
             "COLLECTION_QUERIES": str(Path(__file__).with_name("queries.toml")),
             "COLLECTION_REPORTS": str(data / "reports"),
             # A folder with a dagster.yaml is a Dagster home of its own: the checkout, as `make dev` uses it.
