@@ -115,6 +115,44 @@ def test_details_are_down_for_days_and_the_report_says_how_old_its_data_is_until
     assert world.store.open_episodes()["failed:detail_pages"].run_count == 4
 
 
+def test_a_failed_backfill_stays_bad_until_it_is_repaired_or_newer_data_arrives(world: InProcess) -> None:
+    world.tell("detail_pages", MONDAY, then="fail")
+    world.morning(TUESDAY)
+    world.at(f"{TUESDAY}T07:00")
+    assert not world.launch(MONDAY).success
+    world.settle()
+    alerts = ["Alert: failed:detail_pages", "Alert: skipped:news_mentions"]
+    assert world.script.alerts() == alerts
+
+    world.launch(TUESDAY, "daily_report")
+    world.settle()
+    assert world.script.alerts() == alerts, "what Tuesday has is older than the failure"
+
+    world.morning(WEDNESDAY)
+    assert sorted(world.script.alerts()[2:]) == ["Over: failed:detail_pages", "Over: skipped:news_mentions"]
+
+    world.launch(MONDAY, "daily_report")
+    world.settle()
+    assert len(world.script.alerts()) == 4, "Monday is as it was: that was said, and that it is over too"
+
+    world.at(f"{WEDNESDAY}T07:00")
+    assert not world.launch(MONDAY, "detail_pages").success
+    assert world.script.alerts()[4:] == ["Alert: failed:detail_pages"], "it failed anew"
+
+
+def test_a_run_that_is_late_for_good_does_not_alert_again_once_a_later_one_delivered(world: InProcess) -> None:
+    world.at(f"{TUESDAY}T06:00")
+    world.tell("search_results", TUESDAY, held=True)
+    with world.in_background(TUESDAY, "search_results"):
+        world.at(f"{TUESDAY}T08:00")
+        world.settle()
+        world.morning(WEDNESDAY)
+        world.settle()
+        alerts = world.script.alerts()
+        world.script.release("search_results", TUESDAY)
+    assert alerts == ["Alert: late:detail_pages", "Over: late:detail_pages"]
+
+
 def test_news_is_down_so_the_report_goes_out_without_that_section(world: InProcess) -> None:
     world.tell("news_mentions", MONDAY, then="fail")
     world.morning(MONDAY)

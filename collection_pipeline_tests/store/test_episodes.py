@@ -10,12 +10,27 @@ from collection_pipeline_tests.store.world import World
 
 FIRST, SECOND, THIRD = "2026-11-27", "2026-11-28", "2026-11-29"
 KEY = "failed:details"
+MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
 def three_days(world: World) -> World:
     world.open(FIRST, SECOND, THIRD)
     return world
+
+
+def delivers(world: World, run_id: str) -> None:
+    """Search and details are published, a minute later than whatever was before."""
+    world.now += MINUTE
+    world.done(run_id, "search", "details")
+
+
+def fails(world: World, run_id: str) -> None:
+    """Details fail, a minute later than whatever was before; search is fetched first where it has to be."""
+    world.now += MINUTE
+    if world.statuses(run_id)["search"] == "pending":
+        world.done(run_id, "search")
+    world.fail(run_id, "details")
 
 
 def changes(world: World, run_id: str, bad: str | None = None, good: str | None = None) -> list[tuple[str, str]]:
@@ -32,6 +47,7 @@ def test_it_opens_once_counts_runs_and_heals_once(three_days: World) -> None:
     assert changes(three_days, SECOND, bad=KEY) == []
     episode = three_days.store.open_episodes()[KEY]
     assert (episode.opened_run, episode.last_run, episode.run_count) == (FIRST, SECOND, 2)
+    delivers(three_days, THIRD)
     assert changes(three_days, THIRD, good=KEY) == [(KEY, "healed")]
     assert changes(three_days, THIRD, good=KEY) == []
     assert three_days.store.open_episodes() == {}
@@ -40,6 +56,7 @@ def test_it_opens_once_counts_runs_and_heals_once(three_days: World) -> None:
 def test_the_message_at_the_end_says_how_long_it_was(three_days: World) -> None:
     changes(three_days, FIRST, bad=KEY)
     changes(three_days, SECOND, bad=KEY)
+    delivers(three_days, THIRD)
     [healed] = three_days.store.episode_transitions(THIRD, {}, [KEY], three_days.now)
     assert healed.title == "Over: failed:details"
     assert healed.text == (
@@ -55,8 +72,57 @@ def test_an_older_run_neither_counts_nor_heals(three_days: World) -> None:
     assert changes(three_days, SECOND, good=KEY) == [(KEY, "healed")]
 
 
+@pytest.mark.parametrize("key", [KEY, "late:details", "skipped:details", "check:details:coverage"])
+def test_what_is_older_heals_nothing(three_days: World, key: str) -> None:
+    delivers(three_days, THIRD)
+    fails(three_days, SECOND)
+    assert changes(three_days, SECOND, bad=key) == [(key, "opened")]
+    assert changes(three_days, THIRD, good=key) == []
+    delivers(three_days, THIRD)
+    assert changes(three_days, THIRD, good=key) == [(key, "healed")]
+
+
+def test_what_is_older_than_the_last_failure_heals_nothing_either(three_days: World) -> None:
+    fails(three_days, SECOND)
+    changes(three_days, SECOND, bad=KEY)
+    delivers(three_days, THIRD)
+    fails(three_days, SECOND)
+    assert changes(three_days, THIRD, good=KEY) == []
+    assert changes(three_days, SECOND, good=KEY) == [(KEY, "healed")], "the run in which it was bad"
+
+
+def test_an_episode_of_a_job_that_left_the_graph_ends_with_the_next_run(three_days: World) -> None:
+    changes(three_days, FIRST, bad="failed:removed")
+    assert changes(three_days, SECOND, good="failed:removed") == [("failed:removed", "healed")]
+
+
+def test_what_stays_bad_after_a_later_run_delivered_was_said_and_is_over_until_it_fails_anew(three_days: World) -> None:
+    fails(three_days, FIRST)
+    changes(three_days, FIRST, bad=KEY)
+    fails(three_days, SECOND)
+    changes(three_days, SECOND, bad=KEY)
+    delivers(three_days, THIRD)
+    changes(three_days, THIRD, good=KEY)
+    assert changes(three_days, FIRST, bad=KEY) == changes(three_days, SECOND, bad=KEY) == []
+    fails(three_days, FIRST)
+    assert changes(three_days, FIRST, bad=KEY) == [(KEY, "opened")]
+
+
+def test_a_run_opened_after_an_episode_was_over_was_no_part_of_it(three_days: World) -> None:
+    changes(three_days, SECOND, bad="late:details")
+    delivers(three_days, THIRD)
+    changes(three_days, THIRD, good="late:details")
+    assert changes(three_days, FIRST, bad="late:details") == [], "an earlier run is history"
+    three_days.now += MINUTE
+    three_days.open("2026-11-26")
+    assert changes(three_days, "2026-11-26", bad="late:details") == [("late:details", "opened")]
+
+
 def test_what_comes_back_is_a_new_episode(three_days: World) -> None:
     changes(three_days, FIRST, bad=KEY)
+    changes(three_days, FIRST, good=KEY)
+    assert changes(three_days, FIRST, bad=KEY) == [(KEY, "opened")], "in the run that was good again"
+    delivers(three_days, SECOND)
     changes(three_days, SECOND, good=KEY)
     assert changes(three_days, THIRD, bad=KEY) == [(KEY, "opened")]
 
@@ -75,9 +141,6 @@ def test_a_failing_channel_is_visible(three_days: World) -> None:
     three_days.store.mark_delivered(opened)
     episode = three_days.store.open_episodes()[KEY]
     assert (episode.delivered, episode.delivery_error) == (True, None)
-
-
-MINUTE = timedelta(minutes=1)
 
 
 def test_an_announcement_that_a_killed_process_never_sent_is_given_to_one_other_after_a_minute(
@@ -112,7 +175,7 @@ def test_the_end_of_an_episode_is_announced_until_it_gets_out_too(three_days: Wo
     store, now = three_days.store, three_days.now
     [opened] = store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)
     store.mark_delivered(opened)
-    [healed] = store.episode_transitions(SECOND, {}, [KEY], now)
+    [healed] = store.episode_transitions(FIRST, {}, [KEY], now)
     store.mark_undelivered(healed, "a channel refused it.")
 
     [shown] = store.undelivered(now)
@@ -123,7 +186,7 @@ def test_the_end_of_an_episode_is_announced_until_it_gets_out_too(three_days: Wo
 def test_news_of_the_beginning_that_arrives_late_does_not_count_for_the_end(three_days: World) -> None:
     store, now = three_days.store, three_days.now
     [opened] = store.episode_transitions(FIRST, {KEY: "details failed"}, [], now)
-    store.episode_transitions(SECOND, {}, [KEY], now)
+    store.episode_transitions(FIRST, {}, [KEY], now)
     store.mark_delivered(opened)
     assert [each.change for each in store.take_overdue(now + MINUTE)] == ["healed"]
 
@@ -131,5 +194,5 @@ def test_news_of_the_beginning_that_arrives_late_does_not_count_for_the_end(thre
 def test_the_end_of_a_warning_names_its_check(three_days: World) -> None:
     store, now = three_days.store, three_days.now
     store.episode_transitions(FIRST, {"check:details:coverage": "9 of 10"}, [], now)
-    [healed] = store.episode_transitions(SECOND, {}, ["check:details:coverage"], now)
-    assert healed.text.startswith("details of 2026-11-28 passes coverage. It was warned about in 1 run, first in 2026-")
+    [healed] = store.episode_transitions(FIRST, {}, ["check:details:coverage"], now)
+    assert healed.text.startswith("details of 2026-11-27 passes coverage. It was warned about in 1 run, first in 2026-")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
 from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.store.database import EPISODES, advisory_lock
 from collection_pipeline.engine.store.part import StorePart
-from collection_pipeline.engine.store.runs import lock_run
-from collection_pipeline.engine.store.schema import alerts
+from collection_pipeline.engine.store.runs import lock_run, unknown_run
+from collection_pipeline.engine.store.schema import alerts, artifacts, jobs, runs
 
 RETRY_AFTER = timedelta(minutes=1)
 """An announcement that did not get out is tried again after this, by whoever looks next."""
@@ -66,30 +66,27 @@ class Episodes(StorePart):
     ) -> list[Transition]:
         """Tell what is bad in a run (key → text) and which keys are good again; returns what is to be announced.
 
-        A key that is bad already is counted once for each further run. A run before the episode's last one neither
-        counts nor heals: what it says is history. Each transition is returned once, to one caller, who announces it
-        and says so; `take_overdue` has those of whom nobody said so.
+        A key that is bad already is counted once for each further run. It heals by the run that was its last, or by
+        what a later run published since: what an earlier run or an older artifact says is history. So is what stays
+        bad in a run after its episode healed elsewhere. Each transition is returned once, to one caller, who announces
+        it and says so; `take_overdue` has those of whom nobody said so. Raises `UnknownRunError`.
         """
         if not bad and not good:
             return []
-        concerned = alerts.c.key.in_([*bad, *good]) & alerts.c.healed_at.is_(None)
         with self.database.read() as connection:
-            known = {row.key: row for row in connection.execute(sa.select(alerts).where(concerned))}
-        if all(key in known and known[key].last_run == run_id for key in bad) and not known.keys() & set(good):
-            return []
+            seen = connection.execute(sa.select(runs).where(runs.c.run_id == run_id)).one_or_none()
+            if seen is None:
+                raise unknown_run(run_id)
+            if not any(_changes(connection, seen, bad, good)):
+                return []
         with self.database.write() as connection:
             advisory_lock(connection, EPISODES)
             run = lock_run(connection, run_id)
-            known = {row.key: row for row in connection.execute(sa.select(alerts).where(concerned))}
-            transitions = []
-            for key, text in bad.items():
-                if key not in known:
-                    transitions.append(_open(connection, run, key, text, now))
-                elif _is_later(run, known[key]):
-                    _count(connection, run, known[key])
-            over = [known[key] for key in good if key in known and key not in bad]
-            transitions += [_heal(connection, run, row, now) for row in over if not _is_earlier(run, row)]
-            return transitions
+            changes = _changes(connection, run, bad, good)
+            for row in changes.counted:
+                _count(connection, run, row)
+            opened = [_open(connection, run, key, bad[key], now) for key in changes.opened]
+            return opened + [_heal(connection, run, row, now) for row in changes.over]
 
     def undelivered(self, now: datetime) -> list[Transition]:
         """The announcements that nobody has seen although there was time, oldest first."""
@@ -131,6 +128,58 @@ def _tried_long_ago(now: datetime) -> sa.ColumnElement[bool]:
     return (alerts.c.tried_at <= now - RETRY_AFTER) | (alerts.c.tried_at >= now + RETRY_AFTER)
 
 
+class _Changes(NamedTuple):
+    """What a look at a run changes: the keys to open, and the open episodes that it adds to or ends."""
+
+    opened: list[str]
+    counted: list[sa.Row[Any]]
+    over: list[sa.Row[Any]]
+
+
+def _changes(connection: sa.Connection, run: sa.Row[Any], bad: Collection[str], good: Collection[str]) -> _Changes:
+    concerned = alerts.c.key.in_([*bad, *good]) & alerts.c.healed_at.is_(None)
+    known = {row.key: row for row in connection.execute(sa.select(alerts).where(concerned))}
+    return _Changes(
+        [key for key in bad if key not in known and not _was_over(connection, run, key)],
+        [known[key] for key in bad if key in known and _place(run) > _last_place(known[key])],
+        [known[key] for key in good if key in known and key not in bad and _ends(connection, run, known[key])],
+    )
+
+
+def _ends(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any]) -> bool:
+    """Whether what is good in the run came after what was bad: in the same run, or published since by a later one."""
+    if _place(run) <= _last_place(row):
+        return _place(run) == _last_place(row)
+    job = _job_row(connection, run.run_id, row.key)
+    if job is None or job.removed:
+        return True
+    # An episode grows only until a later run delivers, so what came after its beginning came after all of it; but its
+    # last run may have been tried again since.
+    last = _job_row(connection, row.last_run, row.key)
+    tried_at = None if last is None else last.finished_at
+    published = sa.select(artifacts.c.published_at).where(
+        artifacts.c.run_id == run.run_id, artifacts.c.job_id == job.job_id, artifacts.c.is_current
+    )
+    published_at = connection.execute(published).scalar()
+    return published_at is not None and published_at > max(row.opened_at, tried_at or row.opened_at)
+
+
+def _was_over(connection: sa.Connection, run: sa.Row[Any], key: str) -> bool:
+    """Whether what is bad in the run was so already when another run ended the episode: nothing happened here since."""
+    healed = alerts.c.healed_at.is_not(None) & (alerts.c.key == key)
+    row = connection.execute(sa.select(alerts).where(healed).order_by(alerts.c.episode_id.desc()).limit(1)).first()
+    if row is None or row.healed_run == run.run_id or _place(run) > _last_place(row):
+        return False
+    job = _job_row(connection, run.run_id, key)
+    return job is not None and max(run.opened_at, job.finished_at or run.opened_at) < row.healed_at
+
+
+def _job_row(connection: sa.Connection, run_id: str, key: str) -> sa.Row[Any] | None:
+    """The state of a key's job in a run; None when the run does not have it."""
+    job_id = key.split(":")[1]
+    return connection.execute(sa.select(jobs).where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)).one_or_none()
+
+
 def _open(connection: sa.Connection, run: sa.Row[Any], key: str, text: str, now: datetime) -> Transition:
     row = {"key": key, "text": text, "opened_run": run.run_id, "run_count": 1, "opened_at": now, "tried_at": now}
     return _announcement(connection.execute(alerts.insert().values({**row, **_last(run)}).returning(alerts)).one())
@@ -168,9 +217,9 @@ def _last(run: sa.Row[Any]) -> dict[str, Any]:
     return {"last_run": run.run_id, "last_moment": run.moment, "last_suffix": run.suffix}
 
 
-def _is_later(run: sa.Row[Any], row: sa.Row[Any]) -> bool:
-    return (run.moment, run.suffix) > (row.last_moment, row.last_suffix)
+def _place(run: sa.Row[Any]) -> tuple[datetime, int]:
+    return run.moment, run.suffix
 
 
-def _is_earlier(run: sa.Row[Any], row: sa.Row[Any]) -> bool:
-    return (run.moment, run.suffix) < (row.last_moment, row.last_suffix)
+def _last_place(row: sa.Row[Any]) -> tuple[datetime, int]:
+    return row.last_moment, row.last_suffix
