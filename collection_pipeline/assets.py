@@ -13,7 +13,7 @@ import dagster as dg
 
 from collection_pipeline import steps
 from collection_pipeline.datasets import DAILY_REPORT, DETAIL_PAGES, NEWS_MENTIONS, SEARCH_RESULTS
-from collection_pipeline.engine.checks import AnyVolume, CallCounts, Coverage, Present, Volume, calls_covered
+from collection_pipeline.engine.checks import AnyVolume, CallCounts, Coverage, Fruitful, Present, Volume, calls_covered
 from collection_pipeline.engine.jobs.asset import collection_asset
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.planning.edges import Edge
@@ -35,7 +35,7 @@ SOURCE_RETRIES = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPON
 
 @collection_asset(
     dataset=SEARCH_RESULTS,
-    checks=[Present("feature_id"), Coverage(hard=0.9), Volume(min_rows=1, min_share=0.5)],
+    checks=[Present("feature_id"), Coverage(hard=0.9), Fruitful("queries"), Volume(min_rows=1, min_share=0.5)],
     retry_policy=SOURCE_RETRIES,
     pool=SOURCE_POOL,
     kinds={"serpbase"},

@@ -167,6 +167,8 @@ def test_dagster_shows_rows_version_age_source_credits_inputs_and_the_picture(te
     inputs = details["inputs"]
     assert isinstance(inputs, dg.TableMetadataValue)
     assert [record.data["upstream"] for record in inputs.records] == ["search_results"]
+    (queries,) = (check for check in result.get_asset_check_evaluations() if check.check_name == "fruitful_queries")
+    assert (queries.passed, queries.metadata["asked"].value) == (True, 2)
     assert "data:image/svg+xml;base64," in str(report["picture"].value)
     assert {"report.html", "places.csv", "places.xlsx"} <= report.keys()
 

@@ -38,7 +38,7 @@ def rows(queries: Sequence[Query], answers: Iterable[Answer]) -> Parsed:
     collected = Rows(SEARCH_RESULTS)
     pages = _pages(queries, answers)
     for query in queries:
-        rank = 0
+        rank, before = 0, len(collected)
         seen: set[str] = set()
         for page, answer in sorted(pages.get(query, {}).items()):
             for place in _places(answer, collected):
@@ -65,6 +65,8 @@ def rows(queries: Sequence[Query], answers: Iterable[Answer]) -> Parsed:
                     }
                 ):
                     seen.add(str(feature_id))
+        if query in pages:
+            collected.losses.found[query.name] = len(collected) - before
     return collected.parsed()
 
 

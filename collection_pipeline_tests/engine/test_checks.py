@@ -15,6 +15,7 @@ from collection_pipeline.engine.checks import (
     CheckOutcome,
     Coverage,
     Evidence,
+    Fruitful,
     Present,
     Schema,
     UniqueKey,
@@ -141,6 +142,18 @@ def test_the_way_out_says_why() -> None:
 def test_a_column_that_is_empty_throughout_fails() -> None:
     assert verdict(Present("name").evaluate(Evidence(Rows(3, {"name": 3})))) == "fails"
     assert verdict(Present("name").evaluate(Evidence(Rows(3, {"name": 2})))) == "passes"
+
+
+def test_what_was_asked_for_and_found_nothing_is_named_in_a_warning() -> None:
+    check = Fruitful("queries")
+    outcome = check.evaluate(
+        Evidence(Rows(20), found={"airports in Iceland (en, is)": 20, "coffee in Berlin (en, de)": 0})
+    )
+    assert verdict(outcome) == "warns"
+    assert outcome.description == "1 of 2 queries found nothing: coffee in Berlin (en, de)"
+    assert verdict(check.evaluate(Evidence(Rows(20), found={"airports in Iceland (en, is)": 20}))) == "passes"
+    many = check.evaluate(Evidence(Rows(0), found=dict.fromkeys("abcdefg", 0)))
+    assert many.description == "7 of 7 queries found nothing: a; b; c; d; e; and 2 more"
 
 
 def test_a_repeated_key_fails() -> None:

@@ -152,6 +152,12 @@ def test_an_outdated_job_says_what_moved_on() -> None:
     )
 
 
+def test_what_was_published_with_a_warning_says_which() -> None:
+    facts = Facts({"search_results": JobFacts(warnings={"fruitful_queries": "1 of 2 queries found nothing: tea"})})
+    said = explained(WHOLE, facts=facts).reason("search_results")
+    assert said == "done: version 1; warning: 1 of 2 queries found nothing: tea"
+
+
 def test_what_stands_on_retracted_data_says_so() -> None:
     facts = Facts({"daily_report": JobFacts(retracted_inputs=("detail_pages",))})
     assert explained(WHOLE, facts=facts).reason("daily_report").endswith("built on retracted data of detail_pages")

@@ -65,6 +65,14 @@ def test_ranks_run_on_across_pages_and_count_what_could_not_be_used() -> None:
     assert losses.dropped == {"no_feature_id": 1, "repeated_in_query": 1}
 
 
+def test_a_query_that_was_answered_without_a_usable_place_is_counted_with_none() -> None:
+    empty, useless, unanswered = Query("empty"), Query("useless"), Query("unanswered")
+    answers = [*collect(TEA, [place(0), place(1)]), *collect(empty, None), *collect(useless, [{"name": "no id"}])]
+    _, losses = search.rows([TEA, empty, useless, unanswered], answers)
+    assert losses.found == {TEA.name: 2, empty.name: 0, useless.name: 0}
+    assert (losses + losses).found == {TEA.name: 4, empty.name: 0, useless.name: 0}
+
+
 def test_the_order_in_which_answers_arrive_does_not_matter() -> None:
     answers = collect(TEA, [place(0), place(1)], [place(2)])
     other = [search_answer(request, [place(1)]) for request in search.requests([CAFE])]

@@ -78,7 +78,8 @@ class Evidence:
 
     `usual_rows` are the row counts of the last usable artifacts of earlier runs, newest first; `schema_errors` messages
     about rows that break the data set's description; `dropped` how many rows the source's answers did not make, by
-    reason; `degraded` and `omitted` one line per input that is older than the run or left out.
+    reason; `found` how many came of each thing that was asked for, where the step counts that; `degraded` and `omitted`
+    one line per input that is older than the run or left out.
     """
 
     staged: StagedRows
@@ -86,6 +87,7 @@ class Evidence:
     usual_rows: Sequence[int] = ()
     schema_errors: Sequence[str] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+    found: Mapping[str, int] = field(default_factory=dict)
     degraded: Sequence[str] = ()
     omitted: Sequence[str] = ()
 

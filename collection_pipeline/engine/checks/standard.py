@@ -17,6 +17,9 @@ COVERAGE = "coverage"
 VOLUME = "volume"
 """The name of what every asset says about its number of rows: `Volume` or `AnyVolume`."""
 
+NAMED = 5
+"""How many of many are named in the words of a check."""
+
 
 @dataclass(frozen=True, slots=True)
 class Present:
@@ -38,6 +41,34 @@ class Present:
         count = rows - evidence.staged.nulls()[self.column]
         said = f"{count} of {counted(rows, 'row')} with a {self.column}"
         return CheckOutcome(self.name, count > 0, "hard", said, {"rows": rows, "present": count})
+
+
+@dataclass(frozen=True, slots=True)
+class Fruitful:
+    """Soft: each thing that was asked for and answered brought a row, by what the step counts in `Losses.found`.
+
+    `asked` is what they are called, in the plural. What was not answered is for `Coverage` to say.
+    """
+
+    asked: str
+    blocking: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        return f"fruitful_{self.asked}"
+
+    @property
+    def description(self) -> str:
+        return f"All {self.asked} that were answered found something."
+
+    def evaluate(self, evidence: Evidence) -> CheckOutcome:
+        empty = [name for name, rows in evidence.found.items() if not rows]
+        said = f"{len(empty)} of {len(evidence.found)} {self.asked} found nothing"
+        if empty:
+            said += f": {'; '.join(empty[:NAMED])}"
+        if len(empty) > NAMED:
+            said += f"; and {len(empty) - NAMED} more"
+        return CheckOutcome(self.name, not empty, "soft", said, {"asked": len(evidence.found), "empty": len(empty)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +99,7 @@ class Schema:
 
     def evaluate(self, evidence: Evidence) -> CheckOutcome:
         errors = evidence.schema_errors
-        said = "; ".join(errors[:5]) if errors else f"{counted(evidence.staged.row_count, 'row')} as described"
+        said = "; ".join(errors[:NAMED]) if errors else f"{counted(evidence.staged.row_count, 'row')} as described"
         return CheckOutcome(self.name, not errors, "hard", said, {"errors": len(errors)})
 
 

@@ -66,17 +66,22 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What did not make it into rows: dropped rows by reason, values made null by column."""
+    """What did not make it into rows: dropped rows by reason, values made null by column.
+
+    `found`, for the check `Fruitful`: how many rows came of each thing that was asked for and answered, zeros included.
+    """
 
     dropped: Counter[str] = field(default_factory=Counter)
     nulled: Counter[str] = field(default_factory=Counter)
+    found: dict[str, int] = field(default_factory=dict)
 
     def by_reason(self) -> dict[str, int]:
-        """Both as the manifest keeps them: dropped rows by reason, and `nulled_<column>`."""
+        """What was lost, as the manifest keeps it: dropped rows by reason, and `nulled_<column>`."""
         return {**self.dropped, **{f"nulled_{column}": count for column, count in self.nulled.items()}}
 
     def __add__(self, other: Losses) -> Losses:
-        return Losses(self.dropped + other.dropped, self.nulled + other.nulled)
+        found = {name: self.found.get(name, 0) + other.found.get(name, 0) for name in {**self.found, **other.found}}
+        return Losses(self.dropped + other.dropped, self.nulled + other.nulled, found)
 
 
 Part = tuple["pd.DataFrame", Losses]

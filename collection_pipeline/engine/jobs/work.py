@@ -133,6 +133,7 @@ class Work:
             usual_rows=usual_rows,
             schema_errors=self.schema_errors,
             dropped=self.losses.dropped,
+            found=self.losses.found,
             degraded=degraded_inputs(self.attempt.run_id, self.attempt.inputs, self.attempt.timezone),
             omitted=omitted_inputs(self.attempt.inputs),
         )

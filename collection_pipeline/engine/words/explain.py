@@ -163,7 +163,7 @@ class Explanation:
         return self._condition(decision.job_id, brief=False)
 
     def _annotations(self, decision: Decision) -> list[str]:
-        """What a finished job stands on, where that is not simply the newest of its own run."""
+        """What a finished job stands on, where that is not simply its own run's newest, and what its checks warn of."""
         notes = []
         current, consumed = decision.state.current, decision.state.attempted or {}
         elsewhere = replace(self, brief=True)  # the reason of what failed upstream is said of that job
@@ -181,6 +181,7 @@ class Explanation:
             for edge in decision.outdated_edges
             if edge.upstream.current is not None
         ]
+        notes += [f"warning: {said}" for said in self.facts.of(decision.job_id).warnings.values()]
         notes += [f"built on retracted data of {name}" for name in self.facts.of(decision.job_id).retracted_inputs]
         return notes
 
