@@ -87,11 +87,11 @@ class Script:
         return self._log("starts").count(f"{job_id} {run_id}")
 
     def alerts(self) -> list[str]:
-        """The titles of all alerts sent, in order."""
+        """All alerts sent, in order: whether something began or is over, and its key."""
         return self._log("alerts")
 
-    def alert(self, title: str) -> None:
-        self._append("alerts", title)
+    def alert(self, said: str) -> None:
+        self._append("alerts", said)
 
     def play(self, job_id: str, run_id: str) -> Turn:
         """What the body of a job calls first: does what the script says, and returns it if the job is to succeed."""

@@ -193,5 +193,5 @@ def _no_source(moment: datetime) -> AbstractContextManager[Source]:
 
 def _send(script: Script, store: Store, transitions: Sequence[Transition]) -> None:
     for transition in transitions:
-        script.alert(transition.title)
+        script.alert(f"{'Alert' if transition.change == 'opened' else 'Over'}: {transition.key}")
         store.mark_delivered(transition)

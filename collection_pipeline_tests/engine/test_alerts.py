@@ -22,11 +22,13 @@ RUN = RunId.parse("2026-11-29")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:apprise")
 
-taken: list[tuple[str, str]] = []
+taken: list[tuple[str, str, str]] = []
+
+FAILED = ("failure", "collection_pipeline: details of 2026-11-29 failed", "details failed")
 
 
-def takes(body: str, title: str, *_: Any, **__: Any) -> bool:
-    taken.append((title, body))
+def takes(body: str, title: str, notify_type: str, *_: Any, **__: Any) -> bool:
+    taken.append((notify_type, title, body))
     return True
 
 
@@ -66,8 +68,15 @@ def problems(store: Store) -> list[str | None]:
 
 def test_a_message_that_every_channel_took_is_delivered(store: Store) -> None:
     alerts.send(store, opened(store), ["takes://"])
-    assert taken == [("Alert: failed:details", "details failed")]
+    assert taken == [FAILED]
     assert problems(store) == []
+
+
+def test_a_channel_is_told_how_grave_it_is(store: Store) -> None:
+    bad = dict.fromkeys(("failed:details", "late:details", "skipped:details", "check:details:coverage"), "what is bad")
+    alerts.send(store, store.episode_transitions("2026-11-29", bad, [], NOW), ["takes://"])
+    alerts.send(store, store.episode_transitions("2026-11-29", {}, list(bad), NOW), ["takes://"])
+    assert [grave for grave, *_ in taken] == ["failure", *["warning"] * 3, *["success"] * 4]
 
 
 def test_without_channels_the_log_is_where_alerts_go(store: Store, caplog: pytest.LogCaptureFixture) -> None:
@@ -108,7 +117,7 @@ def test_an_apprise_that_raises_does_not_reach_the_job(store: Store, monkeypatch
 def test_what_was_refused_gets_out_at_a_later_look(store: Store) -> None:
     alerts.send(store, opened(store), ["refuses://"])
     alerts.send(store, store.take_overdue(LATER), ["takes://"])
-    assert taken == [("Alert: failed:details", "details failed")]
+    assert taken == [FAILED]
     assert problems(store) == []
 
 

@@ -58,10 +58,16 @@ def test_the_message_at_the_end_says_how_long_it_was(three_days: World) -> None:
     changes(three_days, SECOND, bad=KEY)
     delivers(three_days, THIRD)
     [healed] = three_days.store.episode_transitions(THIRD, {}, [KEY], three_days.now)
-    assert healed.title == "Over: failed:details"
+    assert healed.title == "details of 2026-11-29 has delivered"
     assert healed.text == (
         "details of 2026-11-29 has delivered. It was failed in 2 runs, first in 2026-11-27, since 2026-11-29 06:00 UTC."
     )
+
+
+@pytest.mark.parametrize(("kind", "words"), [("failed", "failed"), ("late", "is late"), ("skipped", "is skipped")])
+def test_a_title_says_what_happened_to_which_job_and_run(three_days: World, kind: str, words: str) -> None:
+    [opened] = three_days.store.episode_transitions(FIRST, {f"{kind}:details": "text"}, [], three_days.now)
+    assert opened.title == f"details of 2026-11-27 {words}"
 
 
 def test_an_older_run_neither_counts_nor_heals(three_days: World) -> None:
@@ -179,8 +185,12 @@ def test_the_end_of_an_episode_is_announced_until_it_gets_out_too(three_days: Wo
     store.mark_undelivered(healed, "a channel refused it.")
 
     [shown] = store.undelivered(now)
-    assert (shown.title, shown.text, shown.problem) == (f"Over: {KEY}", healed.text, "a channel refused it.")
-    assert [each.title for each in store.take_overdue(now + MINUTE)] == [f"Over: {KEY}"]
+    assert (shown.title, shown.text, shown.problem) == (
+        "details of 2026-11-27 has delivered",
+        healed.text,
+        "a channel refused it.",
+    )
+    assert [(each.key, each.change) for each in store.take_overdue(now + MINUTE)] == [(KEY, "healed")]
 
 
 def test_news_of_the_beginning_that_arrives_late_does_not_count_for_the_end(three_days: World) -> None:
@@ -193,6 +203,7 @@ def test_news_of_the_beginning_that_arrives_late_does_not_count_for_the_end(thre
 
 def test_the_end_of_a_warning_names_its_check(three_days: World) -> None:
     store, now = three_days.store, three_days.now
-    store.episode_transitions(FIRST, {"check:details:coverage": "9 of 10"}, [], now)
+    [opened] = store.episode_transitions(FIRST, {"check:details:coverage": "9 of 10"}, [], now)
+    assert opened.title == "details of 2026-11-27 does not pass coverage"
     [healed] = store.episode_transitions(FIRST, {}, ["check:details:coverage"], now)
     assert healed.text.startswith("details of 2026-11-27 passes coverage. It was warned about in 1 run, first in 2026-")

@@ -10,6 +10,9 @@ from collection_pipeline.engine.visible import visible
 
 log = logging.getLogger("collection_pipeline.alerts")
 
+PROJECT = __name__.partition(".")[0]
+"""Begins every title: a channel may be shared with others."""
+
 
 def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -> None:
     """Announce episodes that opened or healed, one message each, and record what became of it. Never raises.
@@ -20,7 +23,7 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -
         text = "\n".join(map(visible, transition.text.splitlines()))
         log.warning("%s", text)
         # Without channels the log is where alerts go.
-        problem = _deliver(visible(transition.title), text, urls) if urls else None
+        problem = _deliver(transition, text, urls) if urls else None
         if problem is not None:
             log.error("The alert %s was not delivered: %s Check ALERT_URLS.", transition.key, problem)
         try:
@@ -32,15 +35,22 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -
             log.error("What became of the alert %s could not be recorded: %s", transition.key, error)
 
 
-def _deliver(title: str, text: str, urls: Sequence[str]) -> str | None:
+def _deliver(transition: Transition, text: str, urls: Sequence[str]) -> str | None:
     """None when every channel took the message, else what went wrong, in words that show no address."""
     try:
         import apprise  # only for those who have a channel
 
         channels = apprise.Apprise()
         unknown = [number for number, url in enumerate(urls, 1) if not channels.add(url)]
+        if transition.change == "healed":
+            notify_type = apprise.NotifyType.SUCCESS
+        elif transition.key.startswith("failed:"):
+            notify_type = apprise.NotifyType.FAILURE
+        else:
+            notify_type = apprise.NotifyType.WARNING
+        title = visible(f"{PROJECT}: {transition.title}")
         # Plain text, so that a channel's own markup stays inert in whatever a source said.
-        taken = channels.notify(text, title=title, body_format=apprise.NotifyFormat.TEXT)
+        taken = channels.notify(text, title, notify_type, body_format=apprise.NotifyFormat.TEXT)
     except Exception as error:  # noqa: BLE001 - a plug-in of any service, with any failure: the job must not notice
         return f"a channel raised {type(error).__name__}."
     if unknown:

@@ -194,17 +194,28 @@ def _heal(connection: sa.Connection, run: sa.Row[Any], row: sa.Row[Any], now: da
 def _announcement(row: sa.Row[Any]) -> Transition:
     """The last thing to be said about an episode."""
     problem = None if row.delivered else row.delivery_error or ENDED
+    change: Literal["opened", "healed"]
     if row.healed_at is None:
-        return Transition(row.episode_id, row.key, "opened", f"Alert: {row.key}", row.text, problem)
-    return Transition(row.episode_id, row.key, "healed", f"Over: {row.key}", _healed_text(row), problem)
+        change, title, text = "opened", _title(row.key, row.opened_run, _BAD), row.text
+    else:
+        change, title, text = "healed", _title(row.key, row.healed_run, _GOOD), _healed_text(row)
+    return Transition(row.episode_id, row.key, change, title, text, problem)
+
+
+_BAD = {"failed": "failed", "late": "is late", "skipped": "is skipped", "check": "does not pass"}
+_GOOD = {"check": "passes"}
+
+
+def _title(key: str, run_id: str, words: Mapping[str, str]) -> str:
+    kind, job_id, *check = key.split(":")
+    return " ".join((f"{job_id} of {run_id}", words.get(kind, "has delivered"), *check))
 
 
 def _healed_text(row: sa.Row[Any]) -> str:
-    kind, job_id, *check = row.key.split(":")
-    good, bad = (f"passes {check[0]}", "warned about") if kind == "check" else ("has delivered", kind)
+    kind = row.key.partition(":")[0]
     return (
-        f"{job_id} of {row.healed_run} {good}. It was {bad} in {counted(row.run_count, 'run')}, first in"
-        f" {row.opened_run}, since {row.opened_at:%Y-%m-%d %H:%M} UTC."
+        f"{_title(row.key, row.healed_run, _GOOD)}. It was {'warned about' if kind == 'check' else kind} in"
+        f" {counted(row.run_count, 'run')}, first in {row.opened_run}, since {row.opened_at:%Y-%m-%d %H:%M} UTC."
     )
 
 
