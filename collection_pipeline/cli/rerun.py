@@ -54,12 +54,12 @@ def rerun(
     options = " --missing-only" if missing_only else ""
     command = f"collect rerun {job_id} {run_id}{options}"
     with session(settings, kept.store, run_id, command, goes_on=f"collect run {run_id}") as work:
-        if take_over:
-            _take_over(work, job_id)
         work.advance()  # a holder that is gone no longer holds the job
         held = work.held(job_id)
         if held is not None:
-            raise Failure(held)
+            raise Failure(f"{held}\n{_IN_SIGHT}" if take_over else held)
+        if take_over:
+            _take_over(work, job_id)
         before = work.attempts().get(job_id)  # None for a job that the run does not have yet
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
         if work.attempts().get(job_id) == before:
@@ -72,8 +72,14 @@ def rerun(
     ctx.exit(FAILED if given_up is not None else found.exit_code)
 
 
+_IN_SIGHT = (
+    "--take-over changed nothing: it is for a holder of whom nothing can be known, and this one is seen to live. Stop"
+    " it first, then type the command again."
+)
+
+
 def _take_over(work: Session, job_id: str) -> None:
-    """Release a job from whoever holds it. Should they be alive after all, they can no longer publish."""
+    """Release a job from a holder that is out of sight. Should they be alive after all, they can no longer publish."""
     from collection_pipeline.engine.runs.launches import end_unwatched
 
     store = work.collection.store

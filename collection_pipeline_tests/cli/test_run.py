@@ -219,11 +219,12 @@ def test_of_two_at_once_the_second_is_told_who_holds_the_job_and_buys_nothing(de
     with desk.start(*only_search, environment={"COLLECTION_EMULATOR_FAULTS": "maps_search=slow@seconds=8"}) as first:
         assert first.stderr is not None
         assert any("search_results started" in line for line in first.stderr)
-        rerun = desk.collect("rerun", "search_results", "2026-11-29")
+        rerun = desk.collect("rerun", "search_results", "2026-11-29", "--take-over")
         second = desk.collect(*only_search)
         first.communicate(timeout=120)
     assert rerun.code == 1
     assert "search_results of run 2026-11-29 is already running: Dagster run" in rerun.err
+    assert "--take-over changed nothing" in rerun.err
     assert second.code == 1
     assert "search_results of run 2026-11-29 is already running: Dagster run" in second.err
     told = desk.collect("status", "--json")
