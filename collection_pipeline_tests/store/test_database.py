@@ -26,6 +26,7 @@ from collection_pipeline.engine.store import database as database_module
 from collection_pipeline.engine.store.bulk_read import read_all
 from collection_pipeline.engine.store.database import PAGE_BYTES, Database, normalise
 from collection_pipeline.engine.store.migrations import SCHEMA_VERSION, prepare
+from collection_pipeline.engine.store.schema import metadata
 from collection_pipeline.engine.store.sqlite_file import SqliteFile
 from collection_pipeline_tests.store import processes
 from collection_pipeline_tests.store.world import World, dataset_of, places
@@ -404,3 +405,13 @@ def test_the_store_is_there_without_data_frames_or_dagster() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_database_that_lost_its_tables_while_it_was_open_says_so_and_is_begun_anew(database_url: str) -> None:
+    with Store.open(database_url) as store:
+        with store.database.write() as connection:
+            metadata.drop_all(connection)
+        with pytest.raises(StoreUnavailableError, match=r"no longer has its tables.*type the same command again"):
+            store.newest_run()
+    with Store.open(database_url) as store:
+        assert store.newest_run() is None

@@ -196,7 +196,13 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 _CLOSED = "cannot be opened. Check that the folder exists and that you may write to it"
 
+_EMPTIED = (
+    "no longer has its tables: it was removed or replaced meanwhile. Put it back, then type the same command again; or"
+    " type it to begin anew"
+)
+
 _SQLITE_ADVICE = (
+    ("no such table", _EMPTIED),
     ("database is locked", "is locked: another process has been writing for a long time. Wait for it, or stop it"),
     ("unable to open", _CLOSED),
     ("failed to open", _CLOSED),  # ADBC, whose reason is a lack of memory, whatever it was
@@ -213,6 +219,7 @@ _POSTGRESQL_ADVICE = (
     ("28", "does not accept this user and password. Check COLLECTION_DATABASE_URL"),
     ("3D", "does not exist on that server. Create it, or check COLLECTION_DATABASE_URL"),
     ("25006", "is read-only. Point COLLECTION_DATABASE_URL at the primary server"),
+    ("42P01", _EMPTIED),
     ("42501", "does not allow this user to do that. Let it create tables in the schema"),
     ("57", "was stopped by its server. Repeat the command when it is up again; nothing half-made was kept"),
     ("08", "cannot be reached. Check that the server runs, then repeat the command; nothing half-made was kept"),

@@ -61,13 +61,13 @@ def _create_folder(database: Database) -> None:
 
 
 def _found(database: Database) -> int | None:
-    try:
-        with database.read() as connection:
+    with database.read() as connection:
+        try:
             return connection.execute(sa.select(store_schema.c.version)).scalar()
-    except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-        if "no such table" in str(error.orig) or getattr(error.orig, "sqlstate", None) == "42P01":
-            return None
-        raise
+        except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+            if "no such table" in str(error.orig) or getattr(error.orig, "sqlstate", None) == "42P01":
+                return None
+            raise
 
 
 def _migrate(database: Database, version: int, migrations: Migrations) -> int:
