@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import string
-import unicodedata
 import zoneinfo
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -21,7 +20,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from collection_pipeline.engine.visible import shortened
+from collection_pipeline.engine.visible import is_garbled, shortened
 from collection_pipeline.sources.configuration import checked_base_url, checked_key
 from collection_pipeline.texts import Language
 
@@ -246,8 +245,7 @@ def _refuse_unreadable(given: Mapping[str, str]) -> None:
     """
     for name, field in _fields().items():
         allowed = string.whitespace if name == "ALERT_URLS" else ""
-        held = set(given.get(name, "")).difference(allowed)
-        if any(unicodedata.category(character) in ("Cc", "Cs") for character in held):
+        if is_garbled("".join(set(given.get(name, "")).difference(allowed))):
             raise SettingsError(f"{name}: it holds a control character or is not UTF-8. Expected: {field.description}.")
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import signal
-import traceback
 from pathlib import Path
+from traceback import extract_tb, walk_tb
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from collection_pipeline.cli.streams import ResultLostError
 from collection_pipeline.cli.terminal import note
+from collection_pipeline.engine.visible import shortened
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import OperationalError
 
 FAILED = 1
 """Something failed or is blocked."""
@@ -57,7 +63,7 @@ class CollectGroup(click.Group):
             stopped = error if isinstance(error, Stopped) else Stopped()
             note(str(stopped))
             ctx.exit(stopped.exit_code)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, ResultLostError):
             raise
         except Exception as error:
             known = _in_words(error)
@@ -77,14 +83,30 @@ def _in_words(error: Exception) -> click.ClickException | None:
 
     if isinstance(error, StoreUnavailableError):
         return Failure(str(error))
-    if isinstance(error, OperationalError):  # the store has words of its own, so this is Dagster's history
-        return Failure(
-            f"Dagster's storage in DAGSTER_HOME cannot be used: {error.orig}. The collection is kept as it is."
-        )
+    if isinstance(error, OperationalError):
+        return Failure(_database_words(error))
     if isinstance(error, SettingsError | QueriesError | DeclarationError | RunIdError | StoreError):
         return Refusal(str(error))
     place = _place_in_the_project(error)
-    return None if place is None else Refusal(f"{place}: {type(error).__name__}: {error}")
+    if place is not None:
+        return Refusal(f"{place}: {type(error).__name__}: {error}")
+    return _file_words(error) if isinstance(error, OSError) else None
+
+
+def _database_words(error: OperationalError) -> str:
+    """Of a database that cannot be used: which it is, as far as the way to the error shows, and what to type."""
+    packages = {frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in walk_tb(error.__traceback__)}
+    which = "Dagster's storage in DAGSTER_HOME" if "dagster" in packages else "A database"
+    no_room = any(sign in str(error.orig).lower() for sign in ("disk i/o", "disk is full", "no space left"))
+    way_out = "Make room on its disk, then" if no_room else "Once it is there again,"
+    return f"{which} cannot be used: {error.orig}. {way_out} type the same command again."
+
+
+def _file_words(error: OSError) -> Refusal:
+    """Of a file that cannot be used. A name that no file can have is wrong configuration."""
+    told = Refusal if error.errno == errno.ENAMETOOLONG else Failure
+    where = "" if error.filename is None else f"{shortened(str(error.filename))} cannot be used: "
+    return told(f"{where}{error.strerror or error}.")
 
 
 def _place_in_the_project(error: Exception) -> str | None:
@@ -96,7 +118,7 @@ def _place_in_the_project(error: Exception) -> str | None:
     if isinstance(error, SyntaxError) and error.filename is not None:
         places = [(error.filename, error.lineno)]
     else:
-        frames = traceback.extract_tb(error.__traceback__)
+        frames = extract_tb(error.__traceback__)
         places = [(frame.filename, frame.lineno) for frame in frames if frame.name == "<module>"]
     for file, line in reversed(places):
         path = Path(file)

@@ -7,7 +7,6 @@ the job: this process, another one, or Dagster. Only the calls within a job are 
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from collection_pipeline.cli.streams import lossy
 from collection_pipeline.cli.terminal import console, inert
 from collection_pipeline.engine.counting import counted
 
@@ -107,7 +107,7 @@ class Bars:
 @contextmanager
 def shown(store: Store, run_id: str) -> Iterator[Display]:
     """Show the progress of a run, and this package's own log, until the block ends."""
-    stream = _stderr()
+    stream = lossy(sys.stderr)  # Dagster turns file descriptor 2 into a log file while steps run
     display = Bars(stream) if stream.isatty() else PlainLines(stream)
     handler = _LogLines(display.say)
     log = logging.getLogger("collection_pipeline")
@@ -125,12 +125,6 @@ def shown(store: Store, run_id: str) -> Iterator[Display]:
         log.removeHandler(handler)
         log.propagate = True
         stream.close()
-
-
-def _stderr() -> TextIO:
-    """The stderr of this process as it is now: Dagster turns file descriptor 2 into a log file while steps run."""
-    errors = sys.stderr
-    return os.fdopen(os.dup(errors.fileno()), "w", buffering=1, encoding=errors.encoding, errors="backslashreplace")
 
 
 class _LogLines(logging.Handler):
@@ -165,11 +159,13 @@ class _Watch:
             self._look()
 
     def _look(self) -> None:
+        from sqlalchemy.exc import SQLAlchemyError
+
         from collection_pipeline.engine.store import StoreError
 
         try:
             jobs = self._store.run_view(self._run_id).jobs
-        except StoreError:
+        except (StoreError, SQLAlchemyError):
             return  # whoever works with the store says so
         for job in jobs:
             before, after = self._seen.get(job.job_id, _NOT_SEEN), _mark(job)

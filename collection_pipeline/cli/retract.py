@@ -12,6 +12,7 @@ from collection_pipeline.cli.group import Refusal
 from collection_pipeline.cli.opening import RUN_ID, instant
 from collection_pipeline.cli.state_table import look
 from collection_pipeline.cli.terminal import note, result, result_json
+from collection_pipeline.engine.visible import is_garbled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.run_ids import RunId
     from collection_pipeline.engine.store import Retraction
     from collection_pipeline.engine.words.explain import Explanation
+
+LONGEST_REASON = 500
+"""Characters. The reason is repeated wherever a withdrawn version is spoken of."""
 
 
 @click.command()
@@ -42,6 +46,11 @@ def retract(
     reason = (reason or "").strip()
     if not reason and not dry_run:
         raise Refusal("Say with --reason, in a few words, what is wrong with the data. Nothing was changed.")
+    if len(reason) > LONGEST_REASON or is_garbled(reason):
+        raise Refusal(
+            f"--reason is one line of at most {LONGEST_REASON} characters in UTF-8, without control characters."
+            " Nothing was changed."
+        )
     collection = opening.kept_collection(opening.settings(), run_id)
     store = collection.store
     job_id = opening.known_job(job, (each.job_id for each in store.run_view(run_id.text).jobs))

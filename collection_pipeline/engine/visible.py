@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _SPACES = re.compile("[\t\n\r\x0b\x0c\x85\u2028\u2029]+")
 
@@ -26,3 +27,8 @@ def shortened(text: str) -> str:
 def visible(text: str) -> str:
     """The text on one line, with every hidden character shown by its code point, as in [U+202E]."""
     return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", _SPACES.sub(" ", text)).strip()
+
+
+def is_garbled(text: str) -> bool:
+    """Whether it holds a control character, or a byte that was no UTF-8, and so can be neither stored nor shown."""
+    return any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
