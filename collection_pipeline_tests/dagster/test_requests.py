@@ -163,7 +163,7 @@ def test_a_run_that_met_a_shut_gate_is_no_failure(opened: InProcess) -> None:
 
     requested: list[tuple[str, tuple[str, ...]]] = []
     for number in range(4):
-        pass_time(opened, timedelta(hours=number + 1))
+        pass_time(opened, timedelta(minutes=number + 1))
         requested = opened.tick()
     assert requested == [(TODAY, CHAIN[1:])]
     assert opened.statuses(TODAY) == dict.fromkeys(CHAIN, "done")
