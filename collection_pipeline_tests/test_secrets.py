@@ -64,13 +64,13 @@ def echoed_by_the_source(desk: Desk) -> None:
 
 
 def refused_by_the_source(desk: Desk) -> None:
-    """A key that is not valid, and one that no header can carry. Both alert, by channels that fail."""
+    """A key that is not valid, which alerts by channels that fail, and one that no header can carry."""
     with embedded(EmulatorOptions()) as emulator:
         said = desk.collect(
             "run", "2026-11-30", expect=1, SERPBASE_BASE_URL=emulator.base_url, SERPBASE_API_KEY=f"invalid-{KEY}"
         )
     assert "unauthorized" in said
-    desk.collect("run", "2026-11-28", "--only", "search_results", expect=1, SERPBASE_API_KEY=f"{KEY} {KEY}")
+    desk.collect("run", "2026-11-28", "--only", "search_results", expect=2, SERPBASE_API_KEY=f"{KEY} {KEY}")
 
 
 def without_a_database(desk: Desk, server: PostgresServer) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from typing import Any, TextIO
 
 
 class ResultLostError(OSError):
@@ -40,7 +37,7 @@ def lossy(stream: TextIO | None) -> TextIO:
 
 
 class _Results(io.FileIO):
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
@@ -48,7 +45,7 @@ class _Results(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         size = memoryview(data).nbytes
         try:
             return super().write(data) or size  # nothing is written where nobody reads and the stream does not wait

@@ -36,7 +36,7 @@ def server(disk: Path) -> Iterator[PostgresServer]:
 
 def searched(new_desk: NewDesk, url: str) -> Desk:
     """The search is done, and the details will take a while."""
-    desk = new_desk(url, latency_ms=100.0)
+    desk = new_desk(url, latency_ms=250.0)
     desk.environment["COLLECTION_CONCURRENCY"] = "2"
     desk.collect("run", RUN, "--only", "search_results")
     return desk
