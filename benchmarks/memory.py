@@ -42,9 +42,9 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _materialize(places: int) -> None:
-    with workplace() as environ, serving(0.001) as base_url, dg.DagsterInstance.ephemeral() as instance:
+    with workplace() as environ, serving(0.001) as server, dg.DagsterInstance.ephemeral() as instance:
         os.makedirs(environ["COLLECTION_DATA"])  # noqa: PTH103
-        source = SerpBaseSource(base_url, "benchmark")
+        source = SerpBaseSource(server.base_url, "benchmark")
         made = dataclasses.replace(
             collection(GRAPH, Settings.load(environ)), open_source=lambda _moment: nullcontext(source)
         )

@@ -56,6 +56,13 @@ def test_everything_is_stored_in_order_and_in_batches() -> None:
     assert max(database.batches) <= WRITE_BATCH
 
 
+def test_a_batch_that_is_full_and_the_last_one_wait_for_no_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "GATHER_S", 3600.0)
+    database = Database()
+    asyncio.run(asyncio.wait_for(fetch(Recorder(database.record), 4 * WRITE_BATCH + 3), 60))
+    assert database.batches == [*[WRITE_BATCH] * 4, 3]
+
+
 def test_nothing_to_store_is_no_batch() -> None:
     database = Database()
     asyncio.run(fetch(Recorder(database.record), 0))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from collection_pipeline.engine.store import StoreUnavailableError
@@ -15,8 +16,8 @@ Ended = TypeVar("Ended")
 WRITE_BATCH = 64
 """Exchanges stored per transaction, and exchanges that may wait for it, at the most. A kill loses them."""
 
-GATHER_S = 0.01
-"""How long an exchange waits for company: a transaction takes as much processor time as storing twenty of them."""
+GATHER_S = 0.05
+"""How long an exchange waits for company, at the most: a transaction takes as much processor time as storing twenty."""
 
 PATIENCE_S = 60.0
 """How long exchanges wait in memory for a database that is away: as long as a server takes to restart."""
@@ -35,16 +36,20 @@ class Recorder(Generic[Ended]):
     def __init__(self, record: Callable[[Sequence[Ended]], None]) -> None:
         self._record = record
         self._arrived: asyncio.Queue[Ended | None] = asyncio.Queue(WRITE_BATCH)
+        self._enough = asyncio.Event()
         self._batch: list[Ended] = []
         self._saving: Future[None] | None = None
 
     async def put(self, exchange: Ended) -> None:
         """Hand over an exchange that ended."""
         await self._arrived.put(exchange)
+        if self._arrived.qsize() >= WRITE_BATCH - 1:  # and one that waits for company
+            self._enough.set()
 
     async def close(self) -> None:
         """Say that nothing more comes."""
         await self._arrived.put(None)
+        self._enough.set()
 
     async def run(self) -> None:
         """Store what comes until it is closed. Raises `StoreUnavailableError` when the database stays away."""
@@ -64,7 +69,10 @@ class Recorder(Generic[Ended]):
         if first is None:
             return False
         self._batch.append(first)
-        await asyncio.sleep(GATHER_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_S):
+                await self._enough.wait()
+        self._enough.clear()
         while len(self._batch) < WRITE_BATCH and not self._arrived.empty():
             following = self._arrived.get_nowait()
             if following is None:
