@@ -228,10 +228,19 @@ def test_synthetic_data_stays_labelled_after_a_change_of_source(
     assert "data as of 2026-11-28 (yesterday" in page
 
 
-def test_the_emulator_is_not_asked_about_what_a_real_source_found(
-    template: Template, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("run_id", "job_id", "fact"),
+    [
+        ("2026-11-29", "detail_pages", "what it reads is of"),
+        ("2026-11-29", "search_results", "its last data is of"),
+        ("2026-11-30", "search_results", "its last data is of"),
+    ],
+    ids=["repair", "rerun", "next-day"],
+)
+def test_the_emulator_does_not_go_on_with_what_a_real_source_has_begun(
+    run_id: str, job_id: str, fact: str, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody repairs a run in a shell that has no key."""
+    """Somebody repairs a run in a shell that has no key, or a scheduler's environment has lost it."""
     with embedded(EmulatorOptions(day=date(2026, 11, 29))) as server:
         monkeypatch.setenv("SERPBASE_BASE_URL", server.base_url)
         monkeypatch.setenv("SERPBASE_API_KEY", server.api_key)
@@ -241,10 +250,10 @@ def test_the_emulator_is_not_asked_about_what_a_real_source_found(
         monkeypatch.delenv(name)
     template.configure()
 
-    assert not template.materialize(jobs=["detail_pages"]).success
-    [(reason,)] = template.rows("SELECT reason FROM jobs WHERE job_id = 'detail_pages'")
-    assert str(reason).startswith(f"its inputs are of gateway {server.base_url}, and now the emulator would be asked.")
-    assert [row.version for row in template.rows("SELECT version FROM artifacts WHERE job_id = 'detail_pages'")] == [1]
+    assert not template.materialize(run_id, jobs=[job_id]).success
+    [(reason,)] = template.rows("SELECT reason FROM jobs WHERE run_id = :r AND job_id = :j", r=run_id, j=job_id)
+    assert str(reason).startswith(f"{fact} gateway {server.base_url}, and now the emulator would be asked.")
+    assert {row.run_id for row in template.rows("SELECT run_id FROM artifacts")} == {"2026-11-29"}
     assert template.rows("SELECT * FROM requests WHERE source = :emulator", emulator=EMULATOR) == []
 
 

@@ -33,7 +33,7 @@ PREVIEW_ROWS = 5
 
 
 class MixedSourcesError(Exception):
-    """The emulator was to be asked about what a real source had found: a lost key makes it the source."""
+    """The emulator was to go on with what a real source had begun: a lost key makes it the source."""
 
     kind = "source"
 
@@ -73,13 +73,20 @@ class Work:
 
     def _open_source(self) -> AbstractContextManager[Source]:
         """The source that the settings name. Raises `MixedSourcesError`."""
-        real = [each.source for each in self.lineage if each.source and EMULATOR not in each.source]
-        if self.attempt.source == EMULATOR and real:
-            raise MixedSourcesError(
-                f"its inputs are of {real[0]}, and now the emulator would be asked. Set SERPBASE_API_KEY again, or try"
-                " things out with another COLLECTION_DATA"
-            )
+        if self.attempt.source == EMULATOR:
+            self._refuse_to_mix()
         return self.collection.open_source(self.attempt.moment.astimezone(self.attempt.timezone))
+
+    def _refuse_to_mix(self) -> None:
+        sources = {f"what it reads is of {each.source}": each.source for each in self.lineage}
+        last = self.collection.store.last_source(self.attempt.job_id, self.attempt.run_id)
+        sources[f"its last data is of {last}"] = last
+        for fact, source in sources.items():
+            if source is not None and EMULATOR not in source:
+                raise MixedSourcesError(
+                    f"{fact}, and now the emulator would be asked. Set SERPBASE_API_KEY again, or try things out with"
+                    " another COLLECTION_DATA"
+                )
 
     def _inputs(self) -> dict[str, Input | None]:
         return {
