@@ -68,8 +68,7 @@ class World:
 
     def status(self) -> None:
         """`collect status` without RUN_ID."""
-        newest = self.made.store.newest_run()
-        assert newest is not None
+        [newest] = self.made.store.newest_runs(1)
         look(of_run(self.made, newest), newest).text()
 
     def open(self) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from collection_pipeline.cli import emulator, graph, prune, rerun, retract, run, status, why
+from collection_pipeline.cli import emulator, graph, prune, rerun, retract, run, runs, status, why
 from collection_pipeline.cli.group import FAILED, collect, stop
 from collection_pipeline.cli.streams import ResultLostError, open_standard_streams
 from collection_pipeline.cli.terminal import note
@@ -16,6 +16,7 @@ __all__ = ["collect", "main"]
 for command in (
     run.run,
     status.status,
+    runs.runs,
     why.why,
     rerun.rerun,
     retract.retract,

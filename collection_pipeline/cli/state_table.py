@@ -84,11 +84,21 @@ class StateTable:
 
     def headline(self) -> str:
         """The run in one line."""
+        parts = [f"Run {self.found.view.run_id}: {self.state}", self.age]
+        return "; ".join(part for part in parts if part)
+
+    @property
+    def state(self) -> str:
+        """`settled` or `open`."""
+        return "settled" if self.settled else "open"
+
+    @property
+    def age(self) -> str:
+        """How old the oldest data of the run is; empty if it has none."""
         view = self.found.view
-        parts = [f"Run {view.run_id}: {'settled' if self.settled else 'open'}"]
-        if self._as_of is not None and view.collected_at is not None:
-            parts.append(as_of_line("en", self._as_of, view.moment, view.collected_at, self._zone))
-        return "; ".join(parts)
+        if self._as_of is None or view.collected_at is None:
+            return ""
+        return as_of_line("en", self._as_of, view.moment, view.collected_at, self._zone)
 
     def footer(self) -> list[str]:
         """Credits, alerts that did not go out, reports, and what to type next."""

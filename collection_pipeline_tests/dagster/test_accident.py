@@ -87,4 +87,4 @@ def test_details_are_refused_while_search_is_late(world: InProcess) -> None:
 def test_a_name_that_is_no_run_id_is_refused_before_anything_is_written(world: InProcess) -> None:
     (told,) = failures(world.launch("yesterday", "search_results"))
     assert told.startswith("search_results did not start: 'yesterday' is no run_id. Write YYYY-MM-DD")
-    assert world.store.newest_run() is None
+    assert world.store.newest_runs(1) == []

@@ -412,6 +412,6 @@ def test_a_database_that_lost_its_tables_while_it_was_open_says_so_and_is_begun_
         with store.database.write() as connection:
             metadata.drop_all(connection)
         with pytest.raises(StoreUnavailableError, match=r"no longer has its tables.*type the same command again"):
-            store.newest_run()
+            store.newest_runs(1)
     with Store.open(database_url) as store:
-        assert store.newest_run() is None
+        assert store.newest_runs(1) == []

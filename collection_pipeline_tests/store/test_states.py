@@ -74,7 +74,7 @@ def test_open_runs_come_in_the_order_of_runs(world: World) -> None:
     world.open(*run_ids)
     ordered = ["2026-11-28", "2026-11-29", "2026-11-29.2", "2026-11-29.10", "2026-11-29T0600"]
     assert [run.run_id for run in world.store.open_runs()] == ordered
-    assert world.store.newest_run() == "2026-11-29T0600"
+    assert world.store.newest_runs(2) == ordered[:-3:-1]
 
 
 def test_a_run_that_never_was_is_named(world: World) -> None:

@@ -128,11 +128,11 @@ class Views(StorePart):
         views = tuple(_job_view(row, current.get(row.job_id), latest.get(row.job_id)) for row in rows)
         return RunView(run_id, run.moment, zone_of(run), run.opened_at, run.settled_at, collected, graph, views)
 
-    def newest_run(self) -> str | None:
-        """The run_id of the last run in the order of runs; None where there is no run yet."""
+    def newest_runs(self, count: int) -> list[str]:
+        """The run_ids of the last runs in the order of runs, `count` of them at the most, newest first."""
         newest = sa.select(runs.c.run_id).order_by(runs.c.moment.desc(), runs.c.suffix.desc(), runs.c.run_id.desc())
         with self.database.read() as connection:
-            return connection.execute(newest.limit(1)).scalar()
+            return list(connection.execute(newest.limit(count)).scalars())
 
 
 def _shown_by(run_id: str) -> sa.Select[int]:
