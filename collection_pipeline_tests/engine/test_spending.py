@@ -1,4 +1,4 @@
-"""Paid calls of an attempt that loses its job while it fetches, and of a source that says nothing of some."""
+"""Paid calls of an attempt that loses its job while it fetches, of a source that is silent, and of one that is down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from collection_pipeline.engine.jobs.spending import PaidCalls
 from collection_pipeline.engine.store import Attempt, LostClaimError, Store
 from collection_pipeline.engine.store.database import Database
-from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange
+from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, TransientSourceError
 from collection_pipeline_tests.store.world import World
 
 RUN = "2026-11-29"
@@ -88,3 +88,29 @@ def test_a_request_that_the_source_says_nothing_of_is_missing(store: OneByOne) -
     counts = calls.counts
     assert (counts.requested, counts.answered, counts.missing) == (10, 5, 5)
     assert counts.commonest_error == "the source gave no answer (5 of 5)"
+
+
+class Down:
+    """Fails every request, `tries` times each."""
+
+    def __init__(self, tries: int) -> None:
+        self._tries = tries
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
+        for request in requests:
+            for number in range(1, self._tries + 1):
+                await admit(request)
+                error = TransientSourceError("HTTP 503 \u202eand a trick")
+                yield Exchange(request, number, number == self._tries, NOW, 1, 503, error=error)
+
+
+@pytest.mark.parametrize(
+    ("tries", "words"), [(2, []), (5, ["tried 2 times, trying again: HTTP 503 [U+202E]and a trick"])]
+)
+def test_calls_that_fail_more_than_once_are_told_of_once_in_a_while(
+    tries: int, words: list[str], store: OneByOne, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt = World(store).claim(RUN, "search")
+    calls = PaidCalls(store, lambda: Down(tries), attempt, None, lambda *_: None)
+    calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
+    assert caplog.messages == [f"search of {RUN}: {text}" for text in words]
