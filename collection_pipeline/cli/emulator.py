@@ -33,13 +33,13 @@ class _EmulatorCommand(click.Command):
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
 @click.option("--faults", default="", metavar="TEXT", help="What goes wrong; see below.")
 @click.option(
-    "--latency", type=click.FloatRange(0, 60_000), default=0, show_default=True, metavar="MS", help="Of every answer."
+    "--latency", type=click.IntRange(0, 60_000), default=0, show_default=True, metavar="MS", help="Of every answer."
 )
 @click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="The day that the data speaks of; default: today.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Other seeds, other data and other chances.")
 @click.option("--credits", "balance", type=click.IntRange(0), help="Balance of the account; default: without end.")
 def emulator(
-    *, host: str, port: int, faults: str, latency: float, day: datetime | None, seed: int, balance: int | None
+    *, host: str, port: int, faults: str, latency: int, day: datetime | None, seed: int, balance: int | None
 ) -> None:
     """Serve SerpBase's wire format on this machine, filled with real airports, until interrupted."""
     from collection_pipeline.sources.emulator import EmulatorOptions, FaultSyntaxError, parse_faults, serve

@@ -284,7 +284,7 @@ def test_a_soft_check_alerts_once_and_is_over_when_a_later_artifact_passes(world
     (episode,) = world.store.open_episodes().values()
     assert episode.text == (
         f"search_results of {RUN} is published with a warning: check volume: 1 row, at least 2 expected."
-        f" Type: collect rerun search_results {RUN}"
+        f" See: collect status {RUN}"
     )
     world.launch(wednesday, "search_results")
     assert world.script.alerts()[1:] == ["Over: check:search_results:volume"]

@@ -292,14 +292,19 @@ def test_an_alert_about_lateness_names_what_is_running() -> None:
     )
 
 
-@pytest.mark.parametrize(("lacks_answers", "command"), [(False, TYPE_SEARCH), (True, f"{TYPE_SEARCH} --missing-only")])
-def test_an_alert_about_a_soft_check_says_what_to_type(lacks_answers: bool, command: str) -> None:
+@pytest.mark.parametrize(
+    ("lacks_answers", "next_step"),
+    [(False, "See: collect status 2026-11-29"), (True, f"Type: {TYPE_SEARCH} --missing-only")],
+)
+def test_an_alert_about_a_soft_check_offers_to_buy_what_is_missing_and_nothing_else(
+    lacks_answers: bool, next_step: str
+) -> None:
     warned = JobFacts(lacks_answers=lacks_answers, warnings={"coverage": "1 of 2 calls answered"})
     words = explained(WHOLE, facts=Facts({"search_results": warned}))
     (cause,) = root_causes(words.plan, words.facts.warnings)
     assert cause_text(words, cause) == (
         "search_results of 2026-11-29 is published with a warning: check coverage: 1 of 2 calls answered."
-        f" Type: {command}"
+        f" {next_step}"
     )
 
 

@@ -28,11 +28,11 @@ def tick_text(explanation: Explanation) -> str:
 def cause_text(explanation: Explanation, cause: RootCause) -> str:
     """The alert about a root cause: what happened, what it did to whom, and what to type."""
     if cause.kind == "check":
-        said = explanation.facts.of(cause.job_id).warnings[cause.check]
-        return (
-            f"{cause.job_id} of {explanation.run.run_id} is published with a warning: check {cause.check}: {said}."
-            f" Type: {explanation.rerun_command(cause.job_id)}"
-        )
+        facts, run_id = explanation.facts.of(cause.job_id), explanation.run.run_id
+        # Whether all of it is worth its price a second time is for people to judge.
+        rerun, look = f"Type: {explanation.rerun_command(cause.job_id)}", f"See: collect status {run_id}"
+        said = f"check {cause.check}: {facts.warnings[cause.check]}. {rerun if facts.lacks_answers else look}"
+        return f"{cause.job_id} of {run_id} is published with a warning: {said}"
     if cause.kind == "skipped":  # why the upstream failed is said by an alert of its own
         explanation = replace(explanation, brief=True)
     condition = explanation.condition(cause.job_id)
