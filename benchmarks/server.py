@@ -57,15 +57,16 @@ class _Latency:
     def then(self, answer: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         asked = loop.time()
+        set_for = asked + self._wanted_s - self._ahead_s
 
         def due() -> None:
-            taken_s = loop.time() - asked
+            now = loop.time()
             self._answers += 1
-            self._taken_s += taken_s
-            self._ahead_s += (taken_s - self._wanted_s) / 100
+            self._taken_s += now - asked
+            self._ahead_s += (now - set_for - self._ahead_s) / 100  # how late timers are, whatever was taken off
             answer()
 
-        loop.call_at(asked + self._wanted_s - self._ahead_s, due)
+        loop.call_at(set_for, due)
 
     @property
     def mean_s(self) -> float:
@@ -131,7 +132,7 @@ def serving(latency_s: float) -> Iterator[Served]:
             yield served
         finally:
             process.stdin.close()
-            served.mean_s = float(process.stdout.read())
+        served.mean_s = float(process.stdout.read())
 
 
 if __name__ == "__main__":

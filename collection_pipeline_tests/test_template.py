@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -228,33 +228,55 @@ def test_synthetic_data_stays_labelled_after_a_change_of_source(
     assert "data as of 2026-11-28 (yesterday" in page
 
 
+@contextmanager
+def a_key(monkeypatch: pytest.MonkeyPatch, template: Template) -> Iterator[str]:
+    """The settings name a source that counts as real, at the address that is given; after it they do not."""
+    with embedded(EmulatorOptions(day=date(2026, 11, 29))) as server, monkeypatch.context() as settings:
+        settings.setenv("SERPBASE_BASE_URL", server.base_url)
+        settings.setenv("SERPBASE_API_KEY", server.api_key)
+        template.configure()
+        yield server.base_url
+    template.configure()
+
+
 @pytest.mark.parametrize(
-    ("run_id", "job_id", "fact"),
+    ("run_id", "job_id", "meanwhile"),
     [
-        ("2026-11-29", "detail_pages", "what it reads is of"),
-        ("2026-11-29", "search_results", "its last data is of"),
-        ("2026-11-30", "search_results", "its last data is of"),
+        ("2026-11-29", "detail_pages", "SELECT 1"),
+        ("2026-11-29", "search_results", "SELECT 1"),
+        ("2026-11-29", "search_results", "UPDATE artifacts SET is_current = false, retracted_at = published_at"),
+        ("2026-11-30", "search_results", "SELECT 1"),
+        ("2026-11-27", "search_results", "SELECT 1"),
     ],
-    ids=["repair", "rerun", "next-day"],
+    ids=["repair", "rerun", "rerun-of-retracted", "next-day", "backfill"],
 )
-def test_the_emulator_does_not_go_on_with_what_a_real_source_has_begun(
-    run_id: str, job_id: str, fact: str, template: Template, monkeypatch: pytest.MonkeyPatch
+def test_the_emulator_does_not_go_on_where_a_real_source_has_answered(
+    run_id: str, job_id: str, meanwhile: str, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody repairs a run in a shell that has no key, or a scheduler's environment has lost it."""
-    with embedded(EmulatorOptions(day=date(2026, 11, 29))) as server:
-        monkeypatch.setenv("SERPBASE_BASE_URL", server.base_url)
-        monkeypatch.setenv("SERPBASE_API_KEY", server.api_key)
-        template.configure()
+    with a_key(monkeypatch, template) as address:
         assert template.materialize(jobs=["search_results", "detail_pages"]).success
-    for name in ("SERPBASE_BASE_URL", "SERPBASE_API_KEY"):
-        monkeypatch.delenv(name)
-    template.configure()
+    with template.work.store.database.write() as connection:
+        connection.execute(sa.text(meanwhile))
 
     assert not template.materialize(run_id, jobs=[job_id]).success
     [(reason,)] = template.rows("SELECT reason FROM jobs WHERE run_id = :r AND job_id = :j", r=run_id, j=job_id)
-    assert str(reason).startswith(f"{fact} gateway {server.base_url}, and now the emulator would be asked.")
+    assert str(reason).startswith(
+        f"the last answers here are of gateway {address}, and now the emulator would be asked."
+    )
     assert {row.run_id for row in template.rows("SELECT run_id FROM artifacts")} == {"2026-11-29"}
     assert template.rows("SELECT * FROM requests WHERE source = :emulator", emulator=EMULATOR) == []
+
+
+def test_a_real_source_is_not_paid_to_look_up_what_the_emulator_made_up(
+    template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert template.materialize(jobs=["search_results"]).success
+    with a_key(monkeypatch, template) as address:
+        assert not template.materialize(jobs=["detail_pages"]).success
+        [(reason,)] = template.rows("SELECT reason FROM jobs WHERE job_id = 'detail_pages'")
+        assert str(reason).startswith(f"what it reads is of the emulator, and gateway {address} would be paid")
+        assert template.materialize(jobs=["search_results", "detail_pages"]).success
 
 
 def test_a_second_run_says_what_changed_since_the_first(template: Template, tmp_path: Path) -> None:

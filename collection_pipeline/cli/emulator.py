@@ -59,4 +59,4 @@ def emulator(
 
 def _announce(base_url: str) -> None:
     result(f"The emulator listens at {base_url}. Its data is synthetic. Ctrl-C ends it.")
-    note(f"Use it: SERPBASE_BASE_URL={base_url} SERPBASE_API_KEY=any-key collect run")
+    note(f"Use it: SERPBASE_BASE_URL={base_url} SERPBASE_API_KEY=any-key COLLECTION_DATA=data/trial collect run")

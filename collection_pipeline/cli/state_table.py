@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -81,6 +82,14 @@ class StateTable:
                 self._time(each),
                 explanation.account(each.job_id),
             )
+
+    def job_counts(self) -> Counter[str]:
+        """The jobs by one word each, so that they add up: what failed or runs by that, else what is remarkable."""
+        counts: Counter[str] = Counter()
+        for each in self._decisions:
+            marks = [word for word, holds in self._marks(each) if holds]
+            counts[each.status if each.status in ("failed", "running") or not marks else marks[-1]] += 1
+        return counts
 
     def headline(self) -> str:
         """The run in one line."""

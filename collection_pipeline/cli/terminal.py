@@ -65,6 +65,7 @@ NARROWEST = 40
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> RenderableType:
     """Rows as a rich table in `width` characters; cells are made inert."""
+    from rich.cells import cell_len
     from rich.console import Group
     from rich.padding import Padding
     from rich.table import Table
@@ -72,7 +73,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Ren
 
     rows = list(rows)
     beside = columns(head[:-1], [row[:-1] for row in rows])
-    if width - max(map(len, beside)) < NARROWEST:
+    needed = min(NARROWEST, max((cell_len(visible(row[-1])) for row in rows), default=0) + 2)
+    if width - max(map(cell_len, beside)) < needed:
         lines: list[RenderableType] = [Text(beside[0], "bold")]
         for line, row in zip(beside[1:], rows, strict=True):
             style = next((STYLES[word] for cell in row if (word := cell.partition(",")[0]) in STYLES), "")

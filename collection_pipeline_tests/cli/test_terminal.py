@@ -42,6 +42,14 @@ def test_on_a_narrow_terminal_the_reason_stands_below_its_row() -> None:
     assert " ".join(map(str.strip, shown[2:4])) == reason.strip()
 
 
+def test_a_short_last_cell_stays_beside_its_row_as_long_as_it_fits() -> None:
+    row = ("2026-11-29", "settled", "4 done")
+    for width, lines in ((len("  ".join(row)), 2), (len("  ".join(row)) - 1, 3)):
+        console = Console(file=io.StringIO(), width=width)
+        console.print(table(("run", "state", "jobs"), [row], width))
+        assert len(console.file.getvalue().splitlines()) == lines  # type: ignore[attr-defined]  # a StringIO
+
+
 def test_bars_follow_the_calls_of_a_job_and_go_with_it() -> None:
     bars = Bars(io.StringIO())
     bars.started("detail_pages")

@@ -303,8 +303,7 @@ def test_an_alert_about_a_soft_check_offers_to_buy_what_is_missing_and_nothing_e
     words = explained(WHOLE, facts=Facts({"search_results": warned}))
     (cause,) = root_causes(words.plan, words.facts.warnings)
     assert cause_text(words, cause) == (
-        "search_results of 2026-11-29 is published with a warning: check coverage: 1 of 2 calls answered."
-        f" {next_step}"
+        f"search_results of 2026-11-29 is published with a warning: check coverage: 1 of 2 calls answered. {next_step}"
     )
 
 

@@ -105,7 +105,7 @@ class Down:
 
 
 @pytest.mark.parametrize(
-    ("tries", "words"), [(2, []), (5, ["tried 2 times, trying again: HTTP 503 [U+202E]and a trick"])]
+    ("tries", "words"), [(2, []), (5, ["a call failed 2 times and is tried again: HTTP 503 [U+202E]and a trick"])]
 )
 def test_calls_that_fail_more_than_once_are_told_of_once_in_a_while(
     tries: int, words: list[str], store: OneByOne, caplog: pytest.LogCaptureFixture

@@ -70,8 +70,11 @@ def test_answers_of_the_trial_never_pass_for_those_of_the_real_service(new_desk:
     desk = new_desk(sqlite_url)
     said = desk.collect("run", RUN, expect=1, SERPBASE_BASE_URL="", SERPBASE_API_KEY="", COLLECTION_MAX_CREDITS="21")
     assert "9 answers kept" in said
+    said = desk.collect("rerun", "detail_pages", RUN, expect=1)
+    assert "Rerun what it reads first" in said
     assert details(desk) == 0
 
+    desk.collect("rerun", "search_results", RUN, expect=1)  # finds the same, which moves nothing by itself
     desk.collect("rerun", "detail_pages", RUN)
 
     assert details(desk) == 20

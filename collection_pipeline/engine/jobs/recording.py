@@ -43,7 +43,7 @@ class Recorder(Generic[Ended]):
     async def put(self, exchange: Ended) -> None:
         """Hand over an exchange that ended."""
         await self._arrived.put(exchange)
-        if self._arrived.qsize() >= WRITE_BATCH - 1:  # and one that waits for company
+        if self._arrived.full():
             self._enough.set()
 
     async def close(self) -> None:

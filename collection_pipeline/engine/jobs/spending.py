@@ -1,4 +1,4 @@
-"""Paid calls of one attempt: what was paid for is reused, what arrives is stored at once, the budget is kept."""
+"""Paid calls of one attempt: what was paid for is reused, what arrives is stored within moments, the budget is kept."""
 
 from __future__ import annotations
 

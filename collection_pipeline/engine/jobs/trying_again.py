@@ -28,4 +28,4 @@ class TryingAgain:
         if call.number > 1 and now >= self._next:
             self._next = now + EVERY_S
             job = f"{self._attempt.job_id} of {self._attempt.run_id}"
-            log.warning("%s: tried %d times, trying again: %s", job, call.number, visible(str(call.error)))
+            log.warning("%s: a call failed %d times and is tried again: %s", job, call.number, visible(str(call.error)))

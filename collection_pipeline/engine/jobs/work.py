@@ -33,7 +33,8 @@ PREVIEW_ROWS = 5
 
 
 class MixedSourcesError(Exception):
-    """The emulator was to go on with what a real source had begun: a lost key makes it the source."""
+    """One source was to go on with what another had begun: a lost key makes the emulator the source, and a new one
+    would have a real source look up what the emulator made up."""
 
     kind = "source"
 
@@ -73,20 +74,18 @@ class Work:
 
     def _open_source(self) -> AbstractContextManager[Source]:
         """The source that the settings name. Raises `MixedSourcesError`."""
-        if self.attempt.source == EMULATOR:
-            self._refuse_to_mix()
+        asked, last = self.attempt.source, self.collection.store.last_source()
+        if asked == EMULATOR and last not in (None, EMULATOR):
+            raise MixedSourcesError(
+                f"the last answers here are of {last}, and now the emulator would be asked. Set SERPBASE_API_KEY again,"
+                " and SERPBASE_BASE_URL if it was set, or try things out with another COLLECTION_DATA"
+            )
+        if asked != EMULATOR and any(each.source and EMULATOR in each.source for each in self.lineage):
+            raise MixedSourcesError(
+                f"what it reads is of the emulator, and {asked} would be paid to look it up. Rerun what it reads first,"
+                " or begin anew with another COLLECTION_DATA"
+            )
         return self.collection.open_source(self.attempt.moment.astimezone(self.attempt.timezone))
-
-    def _refuse_to_mix(self) -> None:
-        sources = {f"what it reads is of {each.source}": each.source for each in self.lineage}
-        last = self.collection.store.last_source(self.attempt.job_id, self.attempt.run_id)
-        sources[f"its last data is of {last}"] = last
-        for fact, source in sources.items():
-            if source is not None and EMULATOR not in source:
-                raise MixedSourcesError(
-                    f"{fact}, and now the emulator would be asked. Set SERPBASE_API_KEY again, or try things out with"
-                    " another COLLECTION_DATA"
-                )
 
     def _inputs(self) -> dict[str, Input | None]:
         return {

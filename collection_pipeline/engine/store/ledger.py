@@ -76,6 +76,12 @@ class Ledger(StorePart):
         if not is_held:
             raise lost_claim(attempt)
 
+    def last_source(self) -> str | None:
+        """The source of the newest answer here, of whatever run; None if nothing was answered yet."""
+        newest = sa.select(requests.c.source).where(requests.c.kind == OK).order_by(requests.c.id.desc()).limit(1)
+        with self.database.read() as connection:
+            return connection.execute(newest).scalar()
+
     def reusable(self, attempt: Attempt) -> set[str]:
         """The fingerprints of the requests that need not be sent: their answers are here."""
         with self.database.read() as connection:

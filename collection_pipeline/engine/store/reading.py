@@ -59,16 +59,6 @@ class Reading(StorePart):
         found = self._earlier(job_id, run_id, columns, 1)
         return int(found[0].cost) if found else None
 
-    def last_source(self, job_id: str, run_id: str) -> str | None:
-        """Where the job's data is from in this run, or else in the nearest earlier one that has any; None without."""
-        own = sa.select(artifacts.c.source).where(
-            artifacts.c.run_id == run_id, artifacts.c.job_id == job_id, artifacts.c.is_current
-        )
-        with self.database.read() as connection:
-            found = connection.execute(own).all()
-        found = found or self._earlier(job_id, run_id, (artifacts.c.source,), 1)
-        return found[0].source if found else None
-
     def _earlier(
         self, job_id: str, run_id: str, columns: Sequence[sa.ColumnElement[Any]], n: int
     ) -> Sequence[sa.Row[Any]]:
