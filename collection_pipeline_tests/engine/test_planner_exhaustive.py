@@ -263,9 +263,11 @@ class Exploration:
             healed.update(path)
 
     def heal(self, state: RunAbstract) -> RunAbstract | None:
+        if running := self.running(state):
+            for name in running:
+                state = self.ends(state, name, "new")
+            return state
         decided = self.plan(state)
-        for name in self.running(state):
-            return self.ends(state, name, "new")
         ticked = self.tick(state, decided)
         if ticked != state:
             return ticked
