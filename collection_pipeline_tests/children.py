@@ -14,6 +14,12 @@ from typing import Any
 _SERVER = multiprocessing.get_context("forkserver")
 # Not the assets: they read the environment, which each child has of its own.
 _PRELOADED = ["aiohttp", "alembic.command", "apprise", "dagster", "pandera.pandas", "psycopg", "rich.live", "upath"]
+# What these load late, once a run is at work.
+_PRELOADED += ["dagster._core.storage.sqlite_storage", "pandera.strategies.pandas_strategies"]
+_PRELOADED += ["adbc_driver_sqlite.dbapi", "uvicorn.lifespan.off"]
+_PRELOADED += ["uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"]
+_PRELOADED += ["collection_pipeline.engine.jobs.execution", "collection_pipeline.engine.store.frames"]
+_PRELOADED += ["collection_pipeline.sources.emulator", "collection_pipeline.steps.report"]
 _PRELOADED += ["collection_pipeline_tests.failures.publisher"]
 _SERVER.set_forkserver_preload(_PRELOADED)
 
