@@ -1,7 +1,7 @@
 """The same policies with Dagster's real processes: daemon, code server, web server, queue and run workers.
 
-One set of servers for all tests of this file, and one more for the backfill, which takes as long as half of the others.
-Yesterday was a good day; each test has a run of its own today.
+One set of servers for all tests of this file, for which yesterday was a good day and each has a run of its own today; and
+one more for the backfill, which takes as long as half of the others.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -156,18 +157,19 @@ def test_runs_that_never_start_are_tried_again_and_then_failed_until_the_code_lo
 
 
 @pytest.mark.xdist_group("dagster servers for a backfill")
-def test_a_backfill_of_twenty_runs_leaves_every_run_settled(dagster: Servers) -> None:
-    world = dagster.world
+def test_a_backfill_of_twenty_runs_leaves_every_run_settled(tmp_path: Path) -> None:
     run_ids = [f"2026-09-{day:02}" for day in range(1, 21)]
-    for run_id in run_ids:
-        dagster.add_partition(run_id)
-    world.tell("search_results", "2026-09-01", rows=0)
-    world.tell("detail_pages", "2026-09-10", then="fail")
-    world.tell("news_mentions", "2026-09-15", then="fail")
-    dagster.backfill(run_ids)
+    with servers(tmp_path) as dagster:
+        world = dagster.world
+        for run_id in run_ids:
+            dagster.add_partition(run_id)
+        world.tell("search_results", "2026-09-01", rows=0)
+        world.tell("detail_pages", "2026-09-10", then="fail")
+        world.tell("news_mentions", "2026-09-15", then="fail")
+        dagster.backfill(run_ids)
 
-    dagster.await_settled(*run_ids)
-    odd = {run_id: world.statuses(run_id) for run_id in run_ids if world.statuses(run_id) != ALL_DONE}
+        dagster.await_settled(*run_ids)
+        odd = {run_id: world.statuses(run_id) for run_id in run_ids if world.statuses(run_id) != ALL_DONE}
     assert odd == {
         "2026-09-01": {**dict.fromkeys(ALL_DONE, "pending"), "search_results": "failed"},
         "2026-09-10": DEGRADED,
