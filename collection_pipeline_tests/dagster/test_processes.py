@@ -1,7 +1,7 @@
 """The same policies with Dagster's real processes: daemon, code server, web server, queue and run workers.
 
-One set of servers for all tests of this file, for which yesterday was a good day and each has a run of its own today; and
-one more for the backfill, which takes as long as half of the others.
+One set of servers for all tests of this file, for which yesterday was a good day and each has a run of its own today;
+and one more for the backfill, which takes as long as half of the others.
 """
 
 from __future__ import annotations
