@@ -64,8 +64,10 @@ def rows(feature_ids: Sequence[str], edition: int, made_of: str) -> pd.DataFrame
     )
 
 
-def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.AssetsDefinition]:
-    """The four assets, in data order."""
+def assets(
+    script: Script, *, report_on_rerun: OnRerun = "follow", report_due: str = "0 8 * * *"
+) -> list[dg.AssetsDefinition]:
+    """The four assets, in data order; the report is due at a cron tick, in UTC."""
 
     @collection_asset(
         dataset=DATASETS["search_results"],
@@ -105,7 +107,7 @@ def assets(script: Script, *, report_on_rerun: OnRerun = "follow") -> list[dg.As
             Edge("news_mentions", policy="optional", on_rerun=report_on_rerun, why="one section"),
         ],
         checks=[AnyVolume(why="it lists what it is given")],
-        freshness_policy=dg.FreshnessPolicy.cron(deadline_cron="0 8 * * *", lower_bound_delta=timedelta(hours=8)),
+        freshness_policy=dg.FreshnessPolicy.cron(deadline_cron=report_due, lower_bound_delta=timedelta(hours=8)),
     )
     def daily_report(job: JobContext, detail_pages: Input, news_mentions: Input | None) -> Product:
         """Says what it stands on in a file, and lists the places."""

@@ -32,9 +32,11 @@ def _one_look_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened(world: InProcess) -> InProcess:
-    """Today's run is open, and nobody has started anything."""
-    world.open(TODAY)
-    return world
+    """Today's run is open, nobody has started anything, and nothing is late for hours by the real clock."""
+    far = datetime.now(UTC) + timedelta(hours=12)
+    unhurried = world.changed(*assets(world.script, report_due=f"0 {far.hour} * * *"))
+    unhurried.open(TODAY)
+    return unhurried
 
 
 def queued(world: InProcess, jobs: tuple[str, ...] = CHAIN, **tags: str) -> dg.DagsterRun:

@@ -35,8 +35,8 @@ def server(disk: Path) -> Iterator[PostgresServer]:
 
 
 def searched(new_desk: NewDesk, url: str) -> Desk:
-    """The search is done, and the details will take a while."""
-    desk = new_desk(url, latency_ms=250.0)
+    """The search is done, and the details will take long enough to fill a disk on a busy machine."""
+    desk = new_desk(url, latency_ms=1000.0)
     desk.environment["COLLECTION_CONCURRENCY"] = "2"
     desk.collect("run", RUN, "--only", "search_results")
     return desk
@@ -50,6 +50,7 @@ def interrupted(desk: Desk, disk: Path, server: PostgresServer | None = None) ->
     if server is not None:
         exhaust_log(server)
     assert children.ended(process) == 1
+    desk.environment["COLLECTION_CONCURRENCY"] = "20"  # what is left goes in one second
     said = output.read_text()
     assert "Traceback" not in said
     return said
@@ -123,7 +124,7 @@ def test_postgresql_without_room_for_its_log(new_desk: NewDesk, disk: Path, serv
 
 def test_reports(new_desk: NewDesk, sqlite_url: str, disk: Path) -> None:
     desk = searched(new_desk, sqlite_url)
-    desk.environment["COLLECTION_REPORTS"] = str(disk / "reports")
+    desk.environment |= {"COLLECTION_REPORTS": str(disk / "reports"), "COLLECTION_CONCURRENCY": "20"}
     filler = fill(disk)
 
     said = desk.collect("run", RUN, "--only", "detail_pages", expect=1)
