@@ -26,8 +26,10 @@ def runs(*, last: int, as_json: bool) -> None:
     Ends with 0 also when jobs of them failed: `collect status RUN_ID` judges a run.
     """
     settings = opening.settings()
-    found = list(_look(opening.kept_collection(settings), last)) if opening.is_begun(settings) else []
-    if not found:
+    collection = opening.kept_collection(settings) if opening.is_begun(settings) else None
+    run_ids = [] if collection is None else collection.store.newest_runs(last)
+    found = [] if collection is None else list(_look(collection, run_ids))
+    if not run_ids:
         note("There is no run yet. Begin with: collect run")
     if as_json:
         result_json([each.to_json() for each in found])
@@ -35,10 +37,10 @@ def runs(*, last: int, as_json: bool) -> None:
         _print([_cells(each) for each in found])
 
 
-def _look(collection: Collection, last: int) -> Iterator[StateTable]:
+def _look(collection: Collection, run_ids: Sequence[str]) -> Iterator[StateTable]:
     from collection_pipeline.engine.store import StoreError
 
-    for run_id in collection.store.newest_runs(last):
+    for run_id in run_ids:
         try:
             yield look(opening.of_run(collection, run_id), run_id)
         except StoreError as error:  # one run that cannot be read hides no other

@@ -32,13 +32,13 @@ def status(ctx: click.Context, *, run_id: RunId | None, watch: bool, as_json: bo
     settings = opening.settings()
     begun = run_id is not None or opening.is_begun(settings)
     collection = opening.kept_collection(settings, run_id) if begun else None
-    names = [] if collection is None else collection.store.newest_runs(1) if run_id is None else [run_id.text]
-    if collection is None or not names:
+    newest = [] if collection is None or run_id is not None else collection.store.newest_runs(1)
+    name = next(iter(newest), None) if run_id is None else run_id.text
+    if collection is None or name is None:
         note("There is no run yet. Begin with: collect run")
         if as_json:
             result_json(None)
         return
-    [name] = names
     found = _watch(collection, name, as_json=as_json) if watch else look(opening.of_run(collection, name), name)
     if not watch:
         found.print(as_json=as_json)

@@ -74,8 +74,8 @@ class Work:
 
     def _open_source(self) -> AbstractContextManager[Source]:
         """The source that the settings name. Raises `MixedSourcesError`."""
-        asked, last = self.attempt.source, self.collection.store.last_source()
-        if asked == EMULATOR and last not in (None, EMULATOR):
+        asked = self.attempt.source
+        if asked == EMULATOR and (last := self.collection.store.last_source()) not in (None, EMULATOR):
             raise MixedSourcesError(
                 f"the last answers here are of {last}, and now the emulator would be asked. Set SERPBASE_API_KEY again,"
                 " and SERPBASE_BASE_URL if it was set, or try things out with another COLLECTION_DATA"
