@@ -27,7 +27,6 @@ from collection_pipeline.engine.planning.state import Artifact
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.runs.launches import RUN_ID
 from collection_pipeline.engine.runs.propagation import propagate
-from collection_pipeline.engine.runs.sensing import watch
 from collection_pipeline.engine.store.database import Database
 from collection_pipeline.engine.store.references import inputs_to_json
 from collection_pipeline.engine.store.runs import graph_hash
@@ -64,7 +63,7 @@ class World:
 
     def tick(self) -> None:
         """A sensor tick with nothing open."""
-        assert len(list(watch(self.instance, self.made))) == 1
+        assert len(list(propagate(self.instance, self.made))) == 1
 
     def status(self) -> None:
         """`collect status` without RUN_ID."""
@@ -78,16 +77,16 @@ class World:
         self.made.store.open_run(run_id, ZONE, GRAPH, NOW)
 
     def look(self) -> None:
-        """What a tick does again and again while a run is open."""
+        """A sensor tick with one run open."""
         if not self.made.store.open_runs():
             self.open()
-        propagate(self.instance, self.made, {})
+        list(propagate(self.instance, self.made))
 
 
 STEPS: dict[str, Callable[[World], None]] = {
     "a sensor tick, nothing open": World.tick,
     "collect status": World.status,
-    "a look with one run open": World.look,
+    "a sensor tick, one run open": World.look,
     "opening a run": World.open,
 }
 """In this order: opening ends the quiet."""

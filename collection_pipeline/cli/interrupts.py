@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from types import FrameType
+
+from collection_pipeline.engine.runs.interrupts import INTERRUPTS
 
 LOOK_EVERY_S = 0.5
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
-
 _WAKE = signal.SIGUSR1
 """Dagster puts handlers of its own in place of those for interrupts, and none in place of this one's."""
-
-
-@contextmanager
-def noted() -> Iterator[Callable[[], Sequence[int]]]:
-    """Give the one who knows which interrupts came since, the first of them first, whoever handles them."""
-    seen, arriving = socket.socketpair()
-    with seen, arriving:
-        arriving.setblocking(False)
-        before = signal.set_wakeup_fd(arriving.fileno(), warn_on_full_buffer=False)
-        try:
-            yield partial(_came, seen)
-        finally:
-            signal.set_wakeup_fd(before)
-
-
-def _came(seen: socket.socket) -> Sequence[int]:
-    try:  # without taking them out: the socket is the memory
-        signals = seen.recv(64, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return ()
-    return [each for each in signals if each in _INTERRUPTS]
 
 
 @contextmanager
@@ -60,7 +37,7 @@ def taken_while(is_waiting: Callable[[], bool], came: Callable[[], Sequence[int]
     main = threading.main_thread()
     thread = threading.Thread(target=look, name="interrupts", daemon=True)
     with ExitStack() as undone:
-        for each in (*_INTERRUPTS, _WAKE):
+        for each in (*INTERRUPTS, _WAKE):
             undone.callback(signal.signal, each, signal.getsignal(each))
         signal.signal(_WAKE, interrupt)
         thread.start()

@@ -49,6 +49,7 @@ def rerun(
         _preview(replace(kept, graph=GRAPH), job_id, run_id.text, missing_only=missing_only, as_json=as_json)
         return
     from collection_pipeline.cli.session import session
+    from collection_pipeline.engine.runs.executing import attempts
     from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 
     options = " --missing-only" if missing_only else ""
@@ -60,9 +61,9 @@ def rerun(
             raise Failure(f"{held}\n{_IN_SIGHT}" if take_over else held)
         if take_over:
             _take_over(work, job_id)
-        before = work.attempts().get(job_id)  # None for a job that the run does not have yet
+        before = attempts(work.collection, work.run_id).get(job_id)  # None for a job that the run does not have yet
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
-        if work.attempts().get(job_id) == before:
+        if attempts(work.collection, work.run_id).get(job_id) == before:
             raise Failure(problem or work.advance().refusal(job_id))
         given_up = work.settle("collect rerun")
         if given_up is not None:

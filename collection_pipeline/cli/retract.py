@@ -67,7 +67,7 @@ def retract(
     _print(done, anew, as_json=as_json)
     commands = [command for explanation in anew for command in explanation.next_commands()]
     if commands:
-        note("Where propagation_sensor runs, what is due starts by itself. To act now:")
+        note("Where propagation_sensor runs, what is due starts at its next tick. To act now:")
     for command in commands:
         note(f"  {command}")
 

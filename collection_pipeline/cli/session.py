@@ -18,25 +18,25 @@ from collection_pipeline import resources
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.group import Stopped
 from collection_pipeline.cli.instance import open_instance
-from collection_pipeline.cli.interrupts import noted, taken_while
+from collection_pipeline.cli.interrupts import taken_while
 from collection_pipeline.cli.pools import is_waiting, waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
+from collection_pipeline.engine.runs.executing import attempts, execute_here
+from collection_pipeline.engine.runs.interrupts import noted
 from collection_pipeline.engine.runs.launches import (
     FETCH,
     FETCH_MISSING,
-    PROCESS,
     REQUESTED_BY,
     RUN_ID,
     is_out_of_sight,
     is_over,
     live_runs,
-    process_tag,
 )
 from collection_pipeline.engine.runs.progress import advance, announce
-from collection_pipeline.engine.runs.releasing import release_abandoned
+from collection_pipeline.engine.runs.releasing import fail_interrupted, release_abandoned
 from collection_pipeline.engine.store import HeldError
-from collection_pipeline.engine.words.outcomes import INTERRUPTED, PAID_FOR_KEPT, held_text
+from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT, held_text
 
 if TYPE_CHECKING:
     from collection_pipeline.engine.collection import Collection
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from collection_pipeline.settings import Settings
 
 LOOK_EVERY_S = 0.5
-
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-"""Dagster's events go to its event log, and so to the UI; the console is ours."""
 
 
 @dataclass
@@ -90,14 +87,8 @@ class Session:
                 waits_told(self.instance, dagster_run_id, self.display.say),
                 taken_while(partial(is_waiting, self.instance, dagster_run_id), self.interrupts),
             ):
-                done = self.job.execute_in_process(
-                    run_id=dagster_run_id,
-                    run_config=_QUIET,
-                    instance=self.instance,
-                    partition_key=self.run_id,
-                    asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
-                    tags={**tags, PROCESS: process_tag()},
-                    raise_on_error=False,
+                done = execute_here(
+                    self.job, self.instance, self.run_id, jobs, tags=tags, dagster_run_id=dagster_run_id
                 )
         except dg.DagsterExecutionInterruptedError:
             raise KeyboardInterrupt from None
@@ -108,10 +99,7 @@ class Session:
     def wind_up(self) -> str:
         """End what this session still holds, and say what an interrupt left: what is kept, and how to go on."""
         store = self.collection.store
-        for running in store.running(self.run_id):
-            if running.holder.dagster_run_id in self.executed:  # it was between two tries
-                now = self.collection.now()
-                store.fail_abandoned(self.run_id, running.job_id, running.holder, INTERRUPTED, now, kind=INTERRUPTED)
+        fail_interrupted(self.collection, self.run_id, self.executed)
         explanation = self.advance()
         begun = any(job.dagster_run_id in self.executed for job in store.run_view(self.run_id).jobs)
         lines = [f"Stopped. Run {self.run_id} is kept as it is."]
@@ -156,9 +144,9 @@ class Session:
                 return None
             if plan.requests:
                 waits = False
-                before = self.attempts()
+                before = attempts(self.collection, self.run_id)
                 problem = self.execute(plan.requests, {REQUESTED_BY: requested_by})
-                if self.attempts() == before and self.advance().plan.requests == plan.requests:
+                if attempts(self.collection, self.run_id) == before and self.advance().plan.requests == plan.requests:
                     return problem or f"Dagster started none of {', '.join(plan.requests)}."
                 continue
             others = [
@@ -181,10 +169,6 @@ class Session:
             if is_out_of_sight(self.instance, running.holder):
                 held = f"{running.holder} holds {running.job_id}."
                 self.display.say(held_text(self.run_id, running.job_id, held))
-
-    def attempts(self) -> dict[str, tuple[int, str]]:
-        """By job, how many attempts there were and how the last one stands."""
-        return {job.job_id: (job.attempts, job.outcome) for job in self.collection.store.run_view(self.run_id).jobs}
 
 
 _AS_A_WHOLE: Mapping[str, str] = {}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
@@ -31,6 +31,8 @@ from collection_pipeline_tests.dagster.small_collection import assets, definitio
 RUN_KEY = "dagster/run_key"
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+Launched = dg.ExecuteInProcessResult | dg.JobExecutionResult
 
 # Events in one database, as on a server: by default there is one for each run besides, made and migrated anew.
 INSTANCE = """\
@@ -62,6 +64,9 @@ class InProcess:
     instance: dg.DagsterInstance
     defs: dg.Definitions
     opened: ExitStack
+    carries_on: bool = False
+    """Whether launches have the executor of the template, as in a run worker; else nothing starts but what is launched,
+    and a test sees what the sensor would do."""
 
     def __post_init__(self) -> None:
         self.opened.callback(self.close)
@@ -153,9 +158,20 @@ class InProcess:
         *jobs: str,
         job_name: str = collection_job.name,
         tags: Mapping[str, str] | None = None,
-    ) -> dg.ExecuteInProcessResult:
+    ) -> Launched:
         """What the button in the UI does: jobs of a run (all if none are named), with no tags of ours."""
         self.instance.add_dynamic_partitions(RUN_ID, [run_id])
+        if self.carries_on:
+            where = {"folder": str(self.script.folder), "job_name": job_name}
+            job = dg.build_reconstructable_job(__name__, job_in.__name__, reconstructable_kwargs=where)
+            with dg.execute_job(
+                job,
+                self.instance,
+                run_config=QUIET,
+                tags={**(tags or {}), "dagster/partition": run_id},
+                asset_selection=[dg.AssetKey(job_id) for job_id in jobs] or None,
+            ) as done:
+                return done
         return self.defs.resolve_job_def(job_name).execute_in_process(
             run_config=QUIET,
             instance=self.instance,
@@ -188,6 +204,10 @@ class InProcess:
     def changed(self, *jobs: dg.AssetsDefinition) -> InProcess:
         """The same instance and store after somebody changed the code."""
         return InProcess(self.script, self.instance, definitions(jobs, self.script), self.opened)
+
+    def carrying_on(self) -> InProcess:
+        """The same instance and store, and launches that go on with what they make due."""
+        return replace(self, carries_on=True)
 
     def with_summary(self) -> InProcess:
         """The same instance and store with a fifth job."""
@@ -268,7 +288,7 @@ class InProcess:
                     verdicts[verdict.check_name] = verdict
         return verdicts
 
-    def log(self, result: dg.ExecuteInProcessResult) -> list[str]:
+    def log(self, result: Launched) -> list[str]:
         """The messages in the log of a Dagster run, as its page in the UI shows them."""
         return [record.user_message for record in self.instance.all_logs(result.run_id)]
 
@@ -310,12 +330,18 @@ def _history(folder: Path) -> Path:
     return folder / "history"
 
 
+def job_in(folder: str, job_name: str) -> dg.JobDefinition:
+    """A job of the small collection in `folder`, as a worker loads it."""
+    script = Script(Path(folder))
+    return definitions(assets(script), script).resolve_job_def(job_name)
+
+
 def jobs_of(request: dg.RunRequest) -> tuple[str, ...]:
     """The jobs that a request names; none when it means the whole chain."""
     return tuple(key.to_user_string() for key in request.asset_selection or ())
 
 
-def failures(result: dg.ExecuteInProcessResult) -> Sequence[str]:
+def failures(result: Launched) -> Sequence[str]:
     """What Dagster was told about each failed step."""
     told = []
     for event in result.all_events:

@@ -25,7 +25,7 @@ USUAL_ROWS = 20
 PATIENCE_S = 90
 """A job that is held gives up after this: a test that went wrong leaves no process behind."""
 
-Then = Literal["succeed", "fail", "try again later", "die"]
+Then = Literal["succeed", "fail", "try again later", "interrupt", "die"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Turn:
     """What one job does in one run: what it finds, and how it ends.
 
     `edition`: another one is other data. `then`: "try again later" is a transient error of the source, `times` times;
-    "die" is a process killed without a chance to say anything. `held`: it works until `Script.release`.
+    "interrupt" is a Ctrl-C; "die" is a process killed without a chance to say anything. `held`: it works until
+    `Script.release`.
     """
 
     rows: int = USUAL_ROWS
@@ -107,6 +108,9 @@ class Script:
                 raise TerminalSourceError("the source says no")
             case "try again later" if self.starts(job_id, run_id) <= turn.times:
                 raise TransientSourceError("the source is busy")
+            case "interrupt":
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(PATIENCE_S)
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
         return turn

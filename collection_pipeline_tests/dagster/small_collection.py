@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 
-from collection_pipeline.automation import collection_job, daily_schedule, propagation_sensor
+from collection_pipeline.automation import collection_job, daily_schedule
 from collection_pipeline.engine.checks import AnyVolume, Present, Volume
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.datasets import Column, Dataset
@@ -23,6 +23,8 @@ from collection_pipeline.engine.jobs.asset import COLLECTION_RESOURCE, collectio
 from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Part, Product
 from collection_pipeline.engine.planning.edges import Edge, OnRerun
 from collection_pipeline.engine.planning.graph import Graph
+from collection_pipeline.engine.runs.executor import carrying_on
+from collection_pipeline_tests.dagster.quick_sensor import quick_sensor
 from collection_pipeline_tests.dagster.script import Script
 
 if TYPE_CHECKING:
@@ -164,17 +166,19 @@ def definitions(jobs: Sequence[dg.AssetsDefinition], script: Script, **changes: 
 
     `changes` are to the fields of its collection.
     """
-    return dg.Definitions(
+    made_of = replace(collection(graph_of(jobs), script), **changes)
+    made: dg.Definitions = dg.Definitions(
         assets=jobs,
         jobs=[
             collection_job,
             dg.define_asset_job("details_job", dg.AssetSelection.assets("detail_pages")),
         ],
         schedules=[daily_schedule],
-        sensors=[propagation_sensor],
-        resources={COLLECTION_RESOURCE: replace(collection(graph_of(jobs), script), **changes)},
-        executor=dg.in_process_executor,
+        sensors=[quick_sensor],
+        resources={COLLECTION_RESOURCE: made_of},
+        executor=carrying_on(made_of, lambda: made.resolve_job_def(collection_job.name)),
     )
+    return made
 
 
 def _open_store(script: Script) -> Store:

@@ -12,9 +12,9 @@ import pytest
 
 from collection_pipeline.automation import collection_job
 from collection_pipeline.engine.planning.flight import PlannedRun
-from collection_pipeline.engine.runs import progress, sensing
-from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, live_runs
-from collection_pipeline.engine.runs.propagation import START_GRACE, Tick, propagate, run_key
+from collection_pipeline.engine.runs import progress
+from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, STEPS_OVER, live_runs
+from collection_pipeline.engine.runs.propagation import START_GRACE, run_key
 from collection_pipeline.engine.store import Store, StoreUnavailableError, Transition
 from collection_pipeline_tests.dagster.in_process import RUN_KEY, InProcess, jobs_of
 from collection_pipeline_tests.dagster.servers import has_run
@@ -23,11 +23,6 @@ from collection_pipeline_tests.dagster.small_collection import assets, definitio
 TODAY = "2026-03-03"
 
 CHAIN = ("search_results", "detail_pages", "news_mentions", "daily_report")
-
-
-@pytest.fixture(autouse=True)
-def _one_look_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensing, "WATCH_S", 0.0)
 
 
 @pytest.fixture
@@ -68,6 +63,11 @@ def test_what_is_queued_is_not_requested_again(opened: InProcess) -> None:
         "2026-03-03: search_results about to start; detail_pages waits for search_results;"
         " news_mentions waits for search_results; daily_report waits for search_results"
     )
+
+
+def test_a_dagster_run_whose_steps_are_over_holds_nothing_up(opened: InProcess) -> None:
+    queued(opened, CHAIN, **{STEPS_OVER: "yes"})
+    assert [jobs_of(request) for request in opened.evaluate()] == [CHAIN]
 
 
 def test_who_opened_a_run_has_time_to_create_its_dagster_run(world: InProcess) -> None:
@@ -210,30 +210,10 @@ def test_assets_outside_the_collection_may_be_partitioned_by_the_same_days(opene
     assert [jobs_of(request) for request in opened.evaluate()] == [CHAIN]
 
 
-def test_a_tick_waits_for_a_run_that_dagster_is_about_to_open(world: InProcess) -> None:
+def test_a_tick_names_the_run_that_dagster_is_about_to_open(world: InProcess) -> None:
     assert world.tick_text() == "No run is open."
     queued(world)
     assert world.tick_text() == "Dagster starts 2026-03-03."
-
-
-def test_a_tick_that_watches_sees_what_fails_meanwhile(world: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.morning("2026-03-02")
-    world.at(f"{TODAY}T06:00")
-    monkeypatch.setattr(sensing, "WATCH_S", 60.0)
-    world.tell("detail_pages", TODAY, then="fail", held=True)
-    looks: list[Tick] = []
-
-    def look(*args: Any) -> Tick:
-        looks.append(propagate(*args))
-        if len(looks) == 3:
-            world.script.release("detail_pages", TODAY)
-        return looks[-1]
-
-    monkeypatch.setattr(sensing, "propagate", look)
-    with world.in_background(TODAY, "search_results", "detail_pages"):
-        assert [jobs_of(request) for request in world.evaluate()] == [("daily_report",)]
-    assert len(looks) > 3
-    assert not any(each.requests for each in looks[:-1])
 
 
 class TestAlertsOfATick:

@@ -25,7 +25,8 @@ class NothingToDoError(Exception):
 def gate(graph: Graph, job_id: str, *, automatic: bool, now: datetime) -> Callable[[RunState], Inputs]:
     """The decision for one start of one job, to be taken inside the claim's transaction.
 
-    `automatic` launches (schedule, sensor, `collect run`) run only what the planner wants; a person's run if they can.
+    `automatic` launches (schedule, sensor, executor, `collect run`) run only what the planner wants; a person's run if
+    they can.
     """
 
     def decide(state: RunState) -> Inputs:

@@ -11,7 +11,16 @@ from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.planning.graph import Graph
 
 REQUESTED_BY = "collection/requested_by"
-"""Run tag: the schedule, sensor or command that launched the run. Absent when a person launched it in Dagster."""
+"""Run tag: the schedule, sensor, executor or command that launched the run. Absent when a person did so in Dagster."""
+
+CARRYING_ON = "carry_on_executor"
+"""The executor's name, and what `REQUESTED_BY` says of the Dagster runs that it goes on with."""
+
+GOES_ON_FROM = "collection/goes_on_from"
+"""Run tag: the Dagster run in whose process this one is executed. Terminating that one ends both."""
+
+STEPS_OVER = "collection/steps_over"
+"""Run tag: the steps of the Dagster run are through; what its process does now are Dagster runs of their own."""
 
 FETCH = "collection/fetch"
 """Run tag: `missing` has a rerun keep the answers of the newest version and buy only what is missing."""
@@ -52,7 +61,7 @@ def process_tag() -> str:
 
 def name_worker(instance: dg.DagsterInstance, run: dg.DagsterRun, executor: str) -> None:
     """Tag the run with this process, if it executes all of it: whoever looks later can tell that it is gone."""
-    if executor == dg.in_process_executor.name and PROCESS not in run.tags and run.run_id not in _named:
+    if executor in (CARRYING_ON, dg.in_process_executor.name) and PROCESS not in run.tags and run.run_id not in _named:
         instance.add_run_tags(run.run_id, {WORKER: process_tag()})
         _named.add(run.run_id)
 
@@ -107,14 +116,14 @@ def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[Plan
         if run.tags.get(PARTITION) is None or _abandoned(instance, run):
             continue
         jobs = _assets_of(instance, run) & graph.jobs.keys()
-        if jobs:
+        if jobs and STEPS_OVER not in run.tags:
             planned.setdefault(run.tags[PARTITION], []).append(PlannedRun(run.run_id, jobs))
     return planned
 
 
 def _assets_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> frozenset[str]:
     """The assets that a Dagster run is to materialize: as selected, else as Dagster noted when it was created."""
-    if run.asset_selection is not None:
+    if run.asset_selection:  # a whole job has none, or an empty one
         return frozenset(key.to_user_string() for key in run.asset_selection)
     if run.run_id in _plans:
         return _plans[run.run_id]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.planning.flight import PlannedRun
-from collection_pipeline.engine.planning.lateness import late_jobs
 from collection_pipeline.engine.planning.planner import Plan
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, is_over, live_runs
 from collection_pipeline.engine.runs.progress import advance, announce
@@ -33,75 +30,43 @@ START_GRACE = timedelta(seconds=10)
 """How long who opened a run has to create its Dagster run: the schedule and `collect run` open it first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """What one look at the open runs led to. `waiting`: something is still to come, so another look is worth it."""
+def propagate(instance: dg.DagsterInstance, collection: Collection) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """One tick: look at every open run, release dead holders, show the statuses, and request what is due.
 
-    requests: Sequence[dg.RunRequest]
-    waiting: bool
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What one look at a run saw, and what came of it: `waiting` as in `Tick`, `text` for the tick."""
-
-    revision: int
-    planned: Sequence[PlannedRun]
-    late: frozenset[str]
-    waiting: bool
-    text: str
-
-    def still_holds(self, run: OpenRun, planned: Sequence[PlannedRun], late: frozenset[str]) -> bool:
-        """Whether the next look would see the same."""
-        return (self.revision, self.planned, self.late) == (run.revision, planned, late)
-
-
-def propagate(instance: dg.DagsterInstance, collection: Collection, seen: dict[str, Look]) -> Tick:
-    """Look once at every open run: release dead holders, show the statuses, and request what is due.
-
-    `seen` are the last looks of this tick, by run_id; a run that has not changed since is not decided again. What other
-    runs offer it as a fallback meanwhile is seen by the next tick.
+    With no run open it is two indexed queries.
     """
     alerts: list[Transition] = []
-    tick = _look(instance, collection, seen, alerts)
+    requests, text = _look(instance, collection, alerts)
     # After all is decided, since a channel may not answer; also when no run is open: one may be about the last run.
     announce(collection, alerts)
-    return tick
+    if requests:
+        yield from requests
+    else:
+        yield dg.SkipReason(text)
 
 
 def _look(
-    instance: dg.DagsterInstance, collection: Collection, seen: dict[str, Look], alerts: list[Transition]
-) -> Tick:
+    instance: dg.DagsterInstance, collection: Collection, alerts: list[Transition]
+) -> tuple[Sequence[dg.RunRequest], str]:
+    """What is due, and what the tick says if nothing is."""
     open_runs = collection.store.open_runs()
     live = live_runs(instance, collection.graph)
     if not open_runs:
-        # A Dagster run that is about to open one is worth waiting for: its first job may fail before the next tick.
-        return Tick((), bool(live), f"Dagster starts {', '.join(sorted(live))}." if live else "No run is open.")
+        return (), f"Dagster starts {', '.join(sorted(live))}." if live else "No run is open."
     alive = {each.dagster_run_id for runs in live.values() for each in runs}
     release_abandoned(collection, is_over=partial(is_over, instance, live=alive))
     today = graph_hash(collection.graph)
-    requests: list[dg.RunRequest] = []
+    requests, texts = [], []
     for run in open_runs:
-        planned = live.get(run.run_id, [])
-        late = late_jobs(collection.graph, run.opened_at, collection.now())
-        last = seen.pop(run.run_id, None)
-        if last is not None and last.still_holds(run, planned, late):
-            seen[run.run_id] = last
-            continue
         if run.graph_hash != today:
             collection.store.adopt_graph(run.run_id, collection.graph)
-        explanation = advance(collection, instance, run.run_id, planned, alerts.extend)
+        explanation = advance(collection, instance, run.run_id, live.get(run.run_id, ()), alerts.extend)
         is_about_to_start = _is_within(START_GRACE, run.opened_at, collection.now()) and _is_untouched(explanation.plan)
         request = None if is_about_to_start else _request(instance, collection, run, explanation.plan)
         if request is not None:
             requests.append(request)
-        # What waits for its next try, or for whoever opened the run, becomes due by the clock alone.
-        revision = -1 if explanation.plan.requests else run.revision
-        waiting = not explanation.plan.settled
-        seen[run.run_id] = Look(revision, planned, late, waiting, tick_text(explanation))
-    looks = [seen[run.run_id] for run in open_runs]
-    return Tick(requests, any(look.waiting for look in looks), " | ".join(look.text for look in looks))
+        texts.append(tick_text(explanation))
+    return requests, " | ".join(texts)
 
 
 def _is_within(pause: timedelta, since: datetime, now: datetime) -> bool:

@@ -21,13 +21,12 @@ from collection_pipeline.engine.store.schema import artifacts, graphs, jobs, run
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that is not settled. `revision` is raised by every change of its state."""
+    """A run that is not settled."""
 
     run_id: str
     moment: datetime
     opened_at: datetime
     graph_hash: str
-    revision: int
 
 
 def graph_hash(graph: Graph) -> str:
@@ -104,7 +103,7 @@ class Runs(StorePart):
     def open_runs(self) -> list[OpenRun]:
         """The runs that are not settled, oldest first: one query over an index of just those."""
         query = (
-            sa.select(runs.c.run_id, runs.c.moment, runs.c.opened_at, runs.c.graph_hash, runs.c.revision)
+            sa.select(runs.c.run_id, runs.c.moment, runs.c.opened_at, runs.c.graph_hash)
             .where(runs.c.settled_at.is_(None))
             .order_by(runs.c.moment, runs.c.suffix)
         )

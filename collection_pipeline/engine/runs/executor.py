@@ -1,0 +1,64 @@
+"""The executor that the template ships: Dagster's in-process one, which then goes on with what is due.
+
+Dagster gives up what stands behind a failed step, though an edge may let it run on something older; and of a job that
+is launched alone, it knows no followers. Were they left to the sensor, it would have to look every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dagster as dg
+
+from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.runs.interrupts import noted
+from collection_pipeline.engine.runs.launches import CARRYING_ON
+
+
+def carrying_on(collection: Collection, job: Callable[[], dg.JobDefinition]) -> dg.ExecutorDefinition:
+    """Dagster's in-process executor, which then carries on. `job` gives the job that has all assets of the graph.
+
+    What is executed by `execute_in_process`, as `collect` does, has an executor of Dagster's and does not carry on.
+    """
+    in_process = dg.in_process_executor
+    create = in_process.executor_creation_fn
+    assert create is not None
+    return dg.ExecutorDefinition(
+        CARRYING_ON,
+        config_schema=in_process.config_schema.as_field(),
+        executor_creation_fn=lambda context: _CarryOn(create(context), collection, job),
+        description="Executes all steps in one process, and then whatever of their run is due.",
+    )
+
+
+class _CarryOn(dg.Executor):
+    def __init__(self, inner: dg.Executor, collection: Collection, job: Callable[[], dg.JobDefinition]) -> None:
+        self._inner = inner
+        self._collection = collection
+        self._job = job
+
+    # `Any`: Dagster does not export the types.
+
+    @property
+    def retries(self) -> Any:
+        return self._inner.retries
+
+    @property
+    def step_dependency_config(self) -> Any:
+        return self._inner.step_dependency_config
+
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
+        # SQLAlchemy: only when something is executed.
+        from collection_pipeline.engine.runs.carrying_on import CarryingOn
+
+        with noted() as interrupts:
+            yield from self._inner.execute(plan_context, execution_plan)
+            CarryingOn(
+                collection=self._collection,
+                job=self._job,
+                instance=plan_context.instance,
+                run=plan_context.dagster_run,
+                log=plan_context.log,
+                interrupts=interrupts,
+            ).carry_on()
