@@ -6,18 +6,20 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from collection_pipeline.automation import collection_job
-from collection_pipeline.engine.runs import carrying_on
+from collection_pipeline.engine.runs import carrying_on, interrupts
 from collection_pipeline.engine.runs.carrying_on import CarryingOn
 from collection_pipeline.engine.runs.executing import execute_here
 from collection_pipeline.engine.runs.launches import GOES_ON_FROM, RUN_ID
 from collection_pipeline.engine.store import StoreUnavailableError
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
+from collection_pipeline_tests.dagster.servers import wait_for
 
 YESTERDAY, TODAY = "2026-03-02", "2026-03-03"
 
@@ -158,6 +160,25 @@ def test_what_follows_is_interrupted_and_nothing_else_starts(today: InProcess) -
     assert today.statuses(TODAY) == {**DEGRADED, "daily_report": "pending"}
 
 
+def test_what_follows_is_ended_by_itself_though_no_launcher_can(
+    today: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupts, "LOOK_EVERY_S", 0.05)
+    today.tell("detail_pages", TODAY, held=True)
+
+    def end() -> None:
+        wait_for(lambda: today.script.starts("detail_pages", TODAY) > 0, "details to start")
+        today.instance.report_run_canceling(today.dagster_runs(TODAY)[-1])
+
+    with ThreadPoolExecutor(1) as thread:
+        ended = thread.submit(end)
+        assert today.launch(TODAY, "search_results").success
+        ended.result()
+    assert [run.status.value for run in today.dagster_runs(TODAY)] == ["SUCCESS", "CANCELED"]
+    assert today.statuses(TODAY) == {**DEGRADED, "daily_report": "pending"}
+    assert "interrupted" in today.reason("detail_pages", TODAY)
+
+
 class TestAfterTheFirstThatFollows:
     """Search is launched; the details that follow fail, and the report would be next."""
 
@@ -188,6 +209,21 @@ class TestAfterTheFirstThatFollows:
         assert today.requested_by(TODAY) == ["a person", "carry_on_executor", "carry_on_executor"]
         assert today.statuses(TODAY) == DEGRADED
 
+    def test_it_follows_a_launch_that_held_it_up_though_that_was_refused(
+        self, today: InProcess, launch: Callable[..., str]
+    ) -> None:
+        waiting: list[dg.DagsterRun] = []
+
+        def queue(*_: str) -> None:
+            if not waiting:
+                job = today.defs.resolve_job_def("details_job")
+                waiting.append(today.instance.create_run_for_job(job, tags={"dagster/partition": TODAY}))
+
+        launch(queue)
+        assert today.statuses(TODAY)["daily_report"] == "pending"
+        assert _carried_on(today, waiting[0]) == [waiting[0].run_id]
+        assert today.statuses(TODAY) == DEGRADED
+
     def test_it_does_not_after_an_interrupt_that_dagster_made_nothing_of(
         self, today: InProcess, launch: Callable[..., str]
     ) -> None:
@@ -200,12 +236,11 @@ class TestAfterTheFirstThatFollows:
         assert launch(cancel) == "CANCELED"
         assert today.statuses(TODAY)["daily_report"] == "pending"
 
-    @pytest.mark.parametrize("which", [0, 1], ids=["the first", "what followed"])
-    def test_it_does_not_once_somebody_marked_a_dagster_run_as_cancelled(
-        self, today: InProcess, launch: Callable[..., str], which: int
+    def test_it_does_not_once_somebody_marked_the_first_as_cancelled(
+        self, today: InProcess, launch: Callable[..., str]
     ) -> None:
-        def force(*dagster_run_ids: str) -> None:
-            run = today.instance.get_run_by_id(dagster_run_ids[which])
+        def force(own: str, _following: str) -> None:
+            run = today.instance.get_run_by_id(own)
             assert run is not None
             today.instance.report_run_canceled(run)
 

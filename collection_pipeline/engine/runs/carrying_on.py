@@ -12,6 +12,7 @@ import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.runs.executing import attempts, execute_here
+from collection_pipeline.engine.runs.interrupts import interrupted_when
 from collection_pipeline.engine.runs.launches import (
     CARRYING_ON,
     GOES_ON_FROM,
@@ -47,28 +48,30 @@ class CarryingOn:
         Raises `KeyboardInterrupt` for an interrupt. Whatever else goes wrong does not change how the Dagster run ends,
         and is left to the sensor.
         """
-        run_id = self.run.tags.get(PARTITION)
-        try:
-            if not self.interrupts() and run_id is not None and self._has_changed(run_id):
-                self._execute_what_is_due(run_id)
-        except UnknownRunError:  # a step was refused before the run was opened, or the run was pruned
-            pass
-        except Exception as error:  # noqa: BLE001
-            self.log.warning("What follows in run %s is left to the sensor: %s", run_id, error)
-        if self.interrupts():
+        run_id, asked = self.run.tags.get(PARTITION), False
+        # A launcher that looks after its workers would take what follows for a Dagster run whose worker is gone.
+        if (
+            run_id is not None
+            and not self.interrupts()
+            and not self.instance.run_launcher.supports_check_run_worker_health
+        ):
+            try:
+                asked = self._execute_what_is_due(run_id)
+            except UnknownRunError:  # a step was refused before the run was opened, or the run was pruned
+                pass
+            except Exception as error:  # noqa: BLE001
+                self.log.warning("What follows in run %s is left to the sensor: %s", run_id, error)
+        if len(self.interrupts()) > int(asked):
             raise KeyboardInterrupt
 
-    def _has_changed(self, run_id: str) -> bool:
-        """Whether this Dagster run attempted a job, so that something may be due by it.
+    def _execute_what_is_due(self, run_id: str) -> bool:
+        """Whether it interrupted itself, since somebody ended a Dagster run that it went on with.
 
-        A launcher that looks after its workers would take what follows for a Dagster run whose worker is gone.
+        In a run of which no job was ever attempted nothing is begun: all that was launched of it was refused.
         """
-        if self.instance.run_launcher.supports_check_run_worker_health:
-            return False
         view = self.collection.store.run_view(run_id)
-        return view.settled_at is None and any(job.dagster_run_id == self.run.run_id for job in view.jobs)
-
-    def _execute_what_is_due(self, run_id: str) -> None:
+        if view.settled_at is not None or not any(job.attempts for job in view.jobs):
+            return False
         take_graph(self.collection, run_id)
         self.instance.add_run_tags(self.run.run_id, {STEPS_OVER: "yes"})  # nothing of it is in flight any more
         while jobs := self._due(run_id):
@@ -76,12 +79,14 @@ class CarryingOn:
             self.log.info("Run %s goes on with %s, in Dagster run %s.", run_id, ", ".join(jobs), following)
             before = attempts(self.collection, run_id)
             tags = {REQUESTED_BY: CARRYING_ON, GOES_ON_FROM: self.run.run_id}
-            execute_here(self.job(), self.instance, run_id, jobs, tags=tags, dagster_run_id=following)
+            with interrupted_when(partial(self._is_to_end, following)) as asked:
+                execute_here(self.job(), self.instance, run_id, jobs, tags=tags, dagster_run_id=following)
             if self.interrupts():
                 fail_interrupted(self.collection, run_id, {following})
-                return
-            if self._was_ended(following) or attempts(self.collection, run_id) == before:
-                return
+                return asked()
+            if self._is_to_end(self.run.run_id) or attempts(self.collection, run_id) == before:
+                return False
+        return False
 
     def _due(self, run_id: str) -> Sequence[str]:
         """What may start now and is not in flight."""
@@ -89,7 +94,7 @@ class CarryingOn:
         live = live_runs(self.instance, self.collection.graph)
         return advance(self.collection, self.instance, run_id, live.get(run_id, ())).plan.requests
 
-    def _was_ended(self, following: str) -> bool:
-        """Whether somebody ended this Dagster run, or the one that followed it, in Dagster alone."""
-        own, last = self.instance.get_run_by_id(self.run.run_id), self.instance.get_run_by_id(following)
-        return own is None or own.is_finished or last is None or last.status is dg.DagsterRunStatus.CANCELED
+    def _is_to_end(self, dagster_run_id: str) -> bool:
+        """Whether somebody asked Dagster to end this run, or marked it as ended."""
+        run = self.instance.get_run_by_id(dagster_run_id)
+        return run is not None and run.status in (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+
+LOOK_EVERY_S = 2.0
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
@@ -37,3 +40,27 @@ def _came(seen: socket.socket) -> Sequence[int]:
     except BlockingIOError:
         return ()
     return [each for each in signals if each in INTERRUPTS]
+
+
+@contextmanager
+def interrupted_when(asked: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+    """Interrupt this process once somebody has `asked` for it elsewhere; give the one who knows whether that came.
+
+    For what no launcher can end.
+    """
+    over, came = threading.Event(), threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_EVERY_S):
+            if asked():
+                came.set()
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    thread = threading.Thread(target=look, name="asked to end", daemon=True)
+    thread.start()
+    try:
+        yield came.is_set
+    finally:
+        over.set()
+        thread.join()
