@@ -22,7 +22,7 @@ from collection_pipeline.cli.interrupts import taken_while
 from collection_pipeline.cli.pools import is_waiting, waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
-from collection_pipeline.engine.runs.executing import attempts, execute_here
+from collection_pipeline.engine.runs.executing import attempts, decide, execute_here
 from collection_pipeline.engine.runs.interrupts import noted
 from collection_pipeline.engine.runs.launches import (
     FETCH,
@@ -30,11 +30,9 @@ from collection_pipeline.engine.runs.launches import (
     REQUESTED_BY,
     RUN_ID,
     is_out_of_sight,
-    is_over,
-    live_runs,
 )
-from collection_pipeline.engine.runs.progress import advance, announce
-from collection_pipeline.engine.runs.releasing import fail_interrupted, release_abandoned
+from collection_pipeline.engine.runs.progress import announce
+from collection_pipeline.engine.runs.releasing import fail_interrupted
 from collection_pipeline.engine.store import HeldError
 from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT, held_text
 
@@ -69,9 +67,7 @@ class Session:
     def advance(self) -> Explanation:
         """Release holders that are gone, take today's graph, decide, and show the decisions in the state table."""
         self.collection.store.adopt_graph(self.run_id, self.collection.graph)
-        release_abandoned(self.collection, self.run_id, partial(is_over, self.instance))
-        live = live_runs(self.instance, self.collection.graph)
-        explanation = advance(self.collection, self.instance, self.run_id, live.get(self.run_id, ()))
+        explanation = decide(self.collection, self.instance, self.run_id)
         announce(self.collection)
         return explanation
 

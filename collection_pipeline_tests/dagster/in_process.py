@@ -292,6 +292,12 @@ class InProcess:
         """The messages in the log of a Dagster run, as its page in the UI shows them."""
         return [record.user_message for record in self.instance.all_logs(result.run_id)]
 
+    def dagster_run(self, dagster_run_id: str) -> dg.DagsterRun:
+        """A Dagster run as it stands now."""
+        found = self.instance.get_run_by_id(dagster_run_id)
+        assert found is not None
+        return found
+
     def dagster_runs(self, run_id: str) -> list[dg.DagsterRun]:
         """All Dagster runs of a run_id, oldest first."""
         found = self.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": run_id}))

@@ -156,11 +156,7 @@ class Servers:
     def await_finished(self, dagster_run_id: str) -> dg.DagsterRun:
         """Wait until a Dagster run is over."""
 
-        def run() -> dg.DagsterRun:
-            found = self.world.instance.get_run_by_id(dagster_run_id)
-            assert found is not None
-            return found
-
+        run = partial(self.world.dagster_run, dagster_run_id)
         wait_for(lambda: run().is_finished, f"Dagster run {dagster_run_id} to end", self.describe)
         return run()
 

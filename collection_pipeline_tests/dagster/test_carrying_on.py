@@ -197,10 +197,7 @@ class TestAfterTheFirstThatFollows:
                 return done
 
             monkeypatch.setattr(carrying_on, "execute_here", execute_then)
-            first = today.launch(TODAY, "search_results").run_id
-            run = today.instance.get_run_by_id(first)
-            assert run is not None
-            return run.status.value
+            return today.dagster_run(today.launch(TODAY, "search_results").run_id).status.value
 
         return launched
 
@@ -228,9 +225,7 @@ class TestAfterTheFirstThatFollows:
         self, today: InProcess, launch: Callable[..., str]
     ) -> None:
         def cancel(own: str, _following: str) -> None:
-            run = today.instance.get_run_by_id(own)
-            assert run is not None
-            today.instance.report_run_canceling(run)
+            today.instance.report_run_canceling(today.dagster_run(own))
             os.kill(os.getpid(), signal.SIGTERM)
 
         assert launch(cancel) == "CANCELED"
@@ -240,9 +235,7 @@ class TestAfterTheFirstThatFollows:
         self, today: InProcess, launch: Callable[..., str]
     ) -> None:
         def force(own: str, _following: str) -> None:
-            run = today.instance.get_run_by_id(own)
-            assert run is not None
-            today.instance.report_run_canceled(run)
+            today.instance.report_run_canceled(today.dagster_run(own))
 
         launch(force)
         assert today.statuses(TODAY)["daily_report"] == "pending"
@@ -251,13 +244,13 @@ class TestAfterTheFirstThatFollows:
         self, today: InProcess, launch: Callable[..., str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def leave(*_: object) -> None:
-            monkeypatch.setattr(carrying_on, "advance", _away)
+            monkeypatch.setattr(carrying_on, "decide", _away)
 
         assert launch(leave) == "SUCCESS"
         assert today.settle() == [(TODAY, ("daily_report",))]
 
 
-def _away(*_: object) -> None:
+def _away(*_: object) -> object:
     raise StoreUnavailableError("the server restarts")
 
 

@@ -11,7 +11,7 @@ from functools import partial
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.runs.executing import attempts, execute_here
+from collection_pipeline.engine.runs.executing import attempts, decide, execute_here
 from collection_pipeline.engine.runs.interrupts import interrupted_when
 from collection_pipeline.engine.runs.launches import (
     CARRYING_ON,
@@ -19,11 +19,9 @@ from collection_pipeline.engine.runs.launches import (
     PARTITION,
     REQUESTED_BY,
     STEPS_OVER,
-    is_over,
-    live_runs,
 )
-from collection_pipeline.engine.runs.progress import advance, take_graph
-from collection_pipeline.engine.runs.releasing import fail_interrupted, release_abandoned
+from collection_pipeline.engine.runs.progress import take_graph
+from collection_pipeline.engine.runs.releasing import fail_interrupted
 from collection_pipeline.engine.store import UnknownRunError
 
 
@@ -61,7 +59,7 @@ class CarryingOn:
                 pass
             except Exception as error:  # noqa: BLE001
                 self.log.warning("What follows in run %s is left to the sensor: %s", run_id, error)
-        if len(self.interrupts()) > int(asked):
+        if len(self.interrupts()) > int(asked):  # its own was meant for what it went on with
             raise KeyboardInterrupt
 
     def _execute_what_is_due(self, run_id: str) -> bool:
@@ -74,7 +72,7 @@ class CarryingOn:
             return False
         take_graph(self.collection, run_id)
         self.instance.add_run_tags(self.run.run_id, {STEPS_OVER: "yes"})  # nothing of it is in flight any more
-        while jobs := self._due(run_id):
+        while jobs := decide(self.collection, self.instance, run_id).plan.requests:
             following = str(uuid.uuid4())
             self.log.info("Run %s goes on with %s, in Dagster run %s.", run_id, ", ".join(jobs), following)
             before = attempts(self.collection, run_id)
@@ -87,12 +85,6 @@ class CarryingOn:
             if self._is_to_end(self.run.run_id) or attempts(self.collection, run_id) == before:
                 return False
         return False
-
-    def _due(self, run_id: str) -> Sequence[str]:
-        """What may start now and is not in flight."""
-        release_abandoned(self.collection, run_id, partial(is_over, self.instance))
-        live = live_runs(self.instance, self.collection.graph)
-        return advance(self.collection, self.instance, run_id, live.get(run_id, ())).plan.requests
 
     def _is_to_end(self, dagster_run_id: str) -> bool:
         """Whether somebody asked Dagster to end this run, or marked it as ended."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.runs.launches import PROCESS, process_tag
+from collection_pipeline.engine.runs.launches import PROCESS, is_over, live_runs, process_tag
+from collection_pipeline.engine.runs.progress import advance
+from collection_pipeline.engine.runs.releasing import release_abandoned
+from collection_pipeline.engine.words.explain import Explanation
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """Dagster's events go to its event log, and so to the UI; the console belongs to whoever runs this process."""
@@ -32,6 +36,12 @@ def execute_here(
         tags={**tags, PROCESS: process_tag()},
         raise_on_error=False,
     )
+
+
+def decide(collection: Collection, instance: dg.DagsterInstance, run_id: str) -> Explanation:
+    """Release holders that are gone, decide the run by what is in flight, and show it in the state table."""
+    release_abandoned(collection, run_id, partial(is_over, instance))
+    return advance(collection, instance, run_id, live_runs(instance, collection.graph).get(run_id, ()))
 
 
 def attempts(collection: Collection, run_id: str) -> dict[str, tuple[int, str]]:

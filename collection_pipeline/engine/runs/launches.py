@@ -113,10 +113,10 @@ def live_runs(instance: dg.DagsterInstance, graph: Graph) -> dict[str, list[Plan
     for over in _plans.keys() - {run.run_id for run in live}:
         _plans.pop(over, None)
     for run in live:
-        if run.tags.get(PARTITION) is None or _abandoned(instance, run):
+        if run.tags.get(PARTITION) is None or _abandoned(instance, run) or STEPS_OVER in run.tags:
             continue
         jobs = _assets_of(instance, run) & graph.jobs.keys()
-        if jobs and STEPS_OVER not in run.tags:
+        if jobs:
             planned.setdefault(run.tags[PARTITION], []).append(PlannedRun(run.run_id, jobs))
     return planned
 
