@@ -193,7 +193,8 @@ ADD_PARTITION = """mutation ($repository: RepositorySelector!, $key: String!) {
 BACKFILL = """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
   __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
 
-TERMINATE = """mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"""
+TERMINATE = """mutation ($run: String!) { terminateRun(runId: $run) {
+  __typename ... on TerminateRunFailure { message } } }"""
 
 STALE = """query ($key: AssetKeyInput!, $partition: String!) { assetNodeOrError(assetKey: $key) {
   ... on AssetNode { staleStatus(partition: $partition) } } }"""
