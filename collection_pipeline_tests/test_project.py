@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import os
 import re
 import shutil
@@ -207,6 +208,21 @@ class TestInstance:
         with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
             assert instance.get_dynamic_partitions("run_id") == ["2026-11-28"]
         assert {path.name for path in tmp_path.iterdir()} == {"dagster.yaml", "data"}
+
+    def test_what_the_collection_logs_in_a_step_is_among_the_events_of_the_run(self, tmp_path: Path) -> None:
+        @dg.op
+        def fetch() -> None:
+            logging.getLogger("collection_pipeline.calls").warning("nothing comes back")
+
+        @dg.job
+        def collect() -> None:
+            fetch()
+
+        shutil.copy(ROOT / "dagster.yaml", tmp_path)
+        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+            done = collect.execute_in_process(instance=instance)
+            told = {entry.user_message: entry.step_key for entry in instance.all_logs(done.run_id)}
+        assert told["nothing comes back"] == "fetch"
 
     def test_nothing_is_reported_to_anybody(self) -> None:
         assert yaml.safe_load((ROOT / "dagster.yaml").read_text("utf-8"))["telemetry"] == {"enabled": False}

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -18,8 +17,6 @@ from collection_pipeline import resources
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.group import Stopped
 from collection_pipeline.cli.instance import open_instance
-from collection_pipeline.cli.interrupts import taken_while
-from collection_pipeline.cli.pools import is_waiting, waits_told
 from collection_pipeline.cli.progress import Display, shown
 from collection_pipeline.definitions import GRAPH, definitions
 from collection_pipeline.engine.runs.executing import attempts, decide, execute_here
@@ -31,9 +28,10 @@ from collection_pipeline.engine.runs.launches import (
     RUN_ID,
     is_out_of_sight,
 )
+from collection_pipeline.engine.runs.pools import waits_told
 from collection_pipeline.engine.runs.progress import announce
 from collection_pipeline.engine.runs.releasing import fail_interrupted
-from collection_pipeline.engine.store import HeldError
+from collection_pipeline.engine.store import HeldError, StoreUnavailableError
 from collection_pipeline.engine.words.outcomes import PAID_FOR_KEPT, held_text
 
 if TYPE_CHECKING:
@@ -78,16 +76,16 @@ class Session:
         """
         dagster_run_id = str(uuid.uuid4())
         self.executed.add(dagster_run_id)
-        try:
-            with (
-                waits_told(self.instance, dagster_run_id, self.display.say),
-                taken_while(partial(is_waiting, self.instance, dagster_run_id), self.interrupts),
-            ):
-                done = execute_here(
-                    self.job, self.instance, self.run_id, jobs, tags=tags, dagster_run_id=dagster_run_id
-                )
-        except dg.DagsterExecutionInterruptedError:
-            raise KeyboardInterrupt from None
+        with waits_told(self.instance, dagster_run_id, self.display.say):
+            done = execute_here(
+                self.job,
+                self.instance,
+                self.run_id,
+                jobs,
+                tags=tags,
+                dagster_run_id=dagster_run_id,
+                interrupts=self.interrupts,
+            )
         if self.interrupts():
             raise KeyboardInterrupt
         return None if done.success else _first_failure(done)
@@ -182,7 +180,8 @@ def session(
 ) -> Iterator[Session]:
     """Open the run if it is new, as partition and as rows, and show its progress until the block ends.
 
-    Raises `Stopped` for an interrupt in the block, with what to type: `command`, or `goes_on` once a job has started.
+    Raises `Stopped` for an interrupt in the block, with what to type: `command`, or `goes_on` once a job has started;
+    `StoreUnavailableError` with the name of the run.
     """
     logging.getLogger("dagster").addHandler(logging.NullHandler())  # what it says of its own plans stays unsaid
     collection = replace(resources.collection(GRAPH, settings), open_store=lambda: store)
@@ -200,6 +199,8 @@ def session(
                 yield work
             except KeyboardInterrupt:
                 raise Stopped(next(iter(interrupts()), signal.SIGINT), work.wind_up()) from None
+            except StoreUnavailableError as error:
+                raise StoreUnavailableError(f"Run {run_id} stopped. {error}") from error
 
 
 def _first_failure(done: dg.ExecuteInProcessResult) -> str:

@@ -13,11 +13,11 @@ import dagster as dg
 import psutil
 import pytest
 
-from collection_pipeline.cli import pools
 from collection_pipeline.cli.group import Failure, Refusal
 from collection_pipeline.cli.instance import open_instance
 from collection_pipeline.definitions import GRAPH
 from collection_pipeline.engine.holders import this_process
+from collection_pipeline.engine.runs import pools
 from collection_pipeline.engine.runs.launches import PARTITION, PROCESS, live_runs
 
 RELATIVE = "storage:\n  sqlite:\n    base_dir: data/dagster\ntelemetry:\n  enabled: false\n"

@@ -17,14 +17,13 @@ import pytest
 
 from collection_pipeline.automation import collection_job
 from collection_pipeline.cli.instance import open_instance
-from collection_pipeline.cli.interrupts import taken_while
 from collection_pipeline.cli.progress import PlainLines
 from collection_pipeline.cli.session import Session
 from collection_pipeline.engine.checks import AnyVolume
 from collection_pipeline.engine.jobs.asset import collection_asset
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Part
 from collection_pipeline.engine.run_ids import RunId
-from collection_pipeline.engine.runs.interrupts import noted
+from collection_pipeline.engine.runs.interrupts import noted, taken_while
 from collection_pipeline.engine.runs.launches import RUN_ID
 from collection_pipeline.sources.contract import TransientSourceError
 from collection_pipeline_tests.cli.desk import Desk

@@ -36,6 +36,9 @@ def test_a_run_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
     done = desk.collect("runs", "--json")
     assert (done.code, [run["run_id"] for run in done.json]) == (0, ["2026-11-28"])
     assert "Run 2026-11-29 is left out." in done.err
+    alone = desk.collect("status", "2026-11-29")
+    assert (alone.code, alone.out) == (2, "")
+    assert "Run 2026-11-29 was opened in the time zone Nowhere/Atall, which this host does not know." in alone.err
 
 
 def test_gives_machines_what_status_gives_of_each_and_loads_no_dagster(desk: Desk) -> None:

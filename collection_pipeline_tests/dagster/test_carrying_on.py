@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,6 +20,7 @@ from collection_pipeline.engine.runs.carrying_on import CarryingOn
 from collection_pipeline.engine.runs.executing import execute_here
 from collection_pipeline.engine.runs.launches import GOES_ON_FROM, RUN_ID
 from collection_pipeline.engine.store import StoreUnavailableError
+from collection_pipeline_tests.dagster import small_collection
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
 from collection_pipeline_tests.dagster.servers import wait_for
 
@@ -160,10 +163,40 @@ def test_what_follows_is_interrupted_and_nothing_else_starts(today: InProcess) -
     assert today.statuses(TODAY) == {**DEGRADED, "daily_report": "pending"}
 
 
+@pytest.fixture
+def _hourly_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_collection, "RETRIES", dg.RetryPolicy(max_retries=1, delay=3600))
+
+
+@pytest.mark.usefixtures("_hourly_tries", "today")
+@pytest.mark.parametrize("launched", [(), ("search_results",)], ids=["in a step", "carrying on"])
+def test_an_interrupt_between_two_tries_is_taken_at_once(
+    today: InProcess, monkeypatch: pytest.MonkeyPatch, launched: tuple[str, ...]
+) -> None:
+    """Dagster would sleep on, and begin the second try."""
+    overslept = []
+
+    def pause(seconds: float) -> None:
+        signal.raise_signal(signal.SIGINT)
+        threading.Event().wait(30)
+        overslept.append(seconds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", pause)
+    today.tell("detail_pages", TODAY, then="try again later")
+    today.launch(TODAY, *launched)
+    monkeypatch.undo()
+    assert overslept == []
+    assert today.script.starts("detail_pages", TODAY) == 1
+    assert {run.status.value for run in today.dagster_runs(TODAY)} == {"FAILURE"}
+    assert today.settle() == [(TODAY, ("daily_report",))]
+    assert "interrupted" in today.reason("detail_pages", TODAY)
+
+
 def test_what_follows_is_ended_by_itself_though_no_launcher_can(
     today: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interrupts, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(interrupts, "ASKED_EVERY_S", 0.05)
     today.tell("detail_pages", TODAY, held=True)
 
     def end() -> None:

@@ -70,6 +70,18 @@ def test_a_dagster_run_whose_steps_are_over_holds_nothing_up(opened: InProcess) 
     assert [jobs_of(request) for request in opened.evaluate()] == [CHAIN]
 
 
+def test_a_run_that_cannot_be_read_holds_up_no_other(opened: InProcess) -> None:
+    opened.open("2026-03-02")
+    with opened.store.database.write() as connection:
+        connection.exec_driver_sql(f"UPDATE runs SET timezone = 'Mars/Olympus' WHERE run_id = '{TODAY}'")
+    assert [request.partition_key for request in opened.evaluate()] == ["2026-03-02"]
+    queued(opened, CHAIN, **{"dagster/partition": "2026-03-02"})
+    told = opened.tick_text()
+    assert told is not None
+    assert told.startswith("2026-03-02: search_results about to start;")
+    assert f"Run {TODAY} was opened in the time zone Mars/Olympus, which this host does not know." in told
+
+
 def test_who_opened_a_run_has_time_to_create_its_dagster_run(world: InProcess) -> None:
     world.at(f"{TODAY}T06:00")
     world.open(TODAY, ago=timedelta(0))

@@ -171,3 +171,14 @@ def test_a_graph_stored_by_a_newer_version_is_refused_in_words() -> None:
     newer = collection_graph().to_json().replace('"format":1', '"format":2')
     with pytest.raises(GraphError, match="format 2; this version reads 1"):
         Graph.from_json(newer)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"format":1}', '{"format":1,"jobs":[{"job_id":"a"}]}'])
+def test_a_stored_graph_that_is_damaged_is_refused_in_words(damage: str) -> None:
+    with pytest.raises(GraphError, match="The stored graph is damaged"):
+        Graph.from_json(damage)
+
+
+def test_a_stored_graph_with_an_unknown_policy_is_damaged() -> None:
+    with pytest.raises(GraphError, match="damaged"):
+        Graph.from_json(collection_graph().to_json().replace('"hard"', '"harder"'))

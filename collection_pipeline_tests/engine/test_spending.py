@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from threading import Semaphore
 
 import pytest
 
+from collection_pipeline.engine.jobs import troubles
 from collection_pipeline.engine.jobs.spending import PaidCalls
 from collection_pipeline.engine.store import Attempt, LostClaimError, Store
 from collection_pipeline.engine.store.database import Database
@@ -114,3 +117,34 @@ def test_calls_that_fail_more_than_once_are_told_of_once_in_a_while(
     calls = PaidCalls(store, lambda: Down(tries), attempt, None, lambda *_: None)
     calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
     assert caplog.messages == [f"search of {RUN}: {text}" for text in words]
+
+
+class Hangs(logging.Handler):
+    """Begins all requests, and answers them once somebody was told that none comes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = asyncio.Event()
+
+    def emit(self, _: logging.LogRecord) -> None:
+        self._told.set()
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
+        begun = list(requests)
+        async with asyncio.timeout(30):
+            await self._told.wait()
+        for request in begun:
+            await admit(request)
+            yield Exchange(request, 1, True, NOW, 1, 200, 0, "req-1", request.credits, body=b"{}")
+
+
+def test_a_source_that_hangs_is_told_of(
+    store: OneByOne, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(troubles, "EVERY_S", 0.01)
+    hangs = Hangs()
+    troubles.log.addHandler(hangs)
+    calls = PaidCalls(store, lambda: hangs, World(store).claim(RUN, "search"), None, lambda *_: None)
+    calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
+    troubles.log.removeHandler(hangs)
+    assert re.fullmatch(rf"search of {RUN}: nothing came back for \d+ s; 10 calls under way", caplog.messages[0])

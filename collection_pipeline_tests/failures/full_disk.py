@@ -73,6 +73,7 @@ def test_sqlite(new_desk: NewDesk, disk: Path) -> None:
 
     said = interrupted(desk, disk)
 
+    assert f"Run {RUN} stopped. The database sqlite:///" in said
     assert "has no room left on its disk. Make room, then repeat the command" in said
     (disk / "filler").unlink()
     nothing_half_made(desk)

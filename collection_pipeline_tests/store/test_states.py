@@ -22,7 +22,7 @@ from collection_pipeline.engine.store import (
     Shown,
     Store,
     UnknownRunError,
-    UnknownZoneError,
+    UnreadableRunError,
 )
 from collection_pipeline.sources.contract import ApiRequest, Exchange
 from collection_pipeline_tests.store.world import (
@@ -405,11 +405,22 @@ def test_a_run_whose_zone_this_host_does_not_know_says_what_to_install(world: Wo
     with world.store.database.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET timezone = 'Mars/Olympus'")
     said = f"Run {RUN} was opened in the time zone Mars/Olympus, .* pip install --upgrade tzdata"
-    with pytest.raises(UnknownZoneError, match=said):
+    with pytest.raises(UnreadableRunError, match=said):
         world.store.run_view(RUN)
-    with pytest.raises(UnknownZoneError, match=said):
+    with pytest.raises(UnreadableRunError, match=said):
         world.claim(RUN, "search")
     assert world.state(RUN).jobs["search"].status == "pending"
+
+
+def test_a_run_whose_graph_cannot_be_read_says_which_run_it_is(world: World) -> None:
+    world.open(RUN)
+    with world.store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE graphs SET graph = 'half of a gr'")
+    said = f"^Run {RUN} cannot be read, and is kept as it is. The stored graph is damaged"
+    with pytest.raises(UnreadableRunError, match=said):
+        world.store.run_view(RUN)
+    with pytest.raises(UnreadableRunError, match=said):
+        world.store.graph_of(RUN)
 
 
 def test_runs_are_in_the_order_of_their_moments_then_of_their_suffixes(world: World) -> None:

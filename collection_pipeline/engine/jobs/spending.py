@@ -15,7 +15,7 @@ from collection_pipeline.engine.checks import CallCounts
 from collection_pipeline.engine.counting import counted
 from collection_pipeline.engine.jobs.allowance import Allowance
 from collection_pipeline.engine.jobs.recording import Recorder
-from collection_pipeline.engine.jobs.trying_again import TryingAgain
+from collection_pipeline.engine.jobs.troubles import Troubles
 from collection_pipeline.engine.store import Attempt, LostClaimError, Store
 from collection_pipeline.sources.contract import (
     Answer,
@@ -151,12 +151,12 @@ class PaidCalls:
         allowance: Allowance,
         recorder: Recorder[tuple[Exchange, int]],
     ) -> None:
-        ended, trying_again = 0, TryingAgain(self.attempt)
-        async with aclosing(self.source().stream(requests, admit=allowance.admit)) as calls:
+        ended, troubles = 0, Troubles(self.attempt, batch.open)
+        async with troubles.watched(), aclosing(self.source().stream(requests, admit=allowance.admit)) as calls:
             async for call in calls:
+                troubles.see(call)
                 await recorder.put((call, allowance.used_by(call)))
                 if not call.final:
-                    trying_again.see(call)
                     continue
                 ended += 1
                 batch.open.pop(call.request.fingerprint, None)

@@ -95,11 +95,14 @@ class Graph:
 
     @classmethod
     def from_json(cls, text: str) -> Graph:
-        """The graph that `to_json` wrote. Raises `GraphError` for one written by a newer version of this package."""
-        stored = json.loads(text)
-        if stored["format"] != _FORMAT:
-            raise GraphError(f"The stored graph has format {stored['format']}; this version reads {_FORMAT}. Upgrade.")
-        return cls(_upstreams_first({item["job_id"]: _job_from_dict(item) for item in stored["jobs"]}))
+        """The graph that `to_json` wrote. Raises `GraphError` for one that is damaged, or a newer version's."""
+        try:
+            stored = json.loads(text)
+            if stored["format"] == _FORMAT:
+                return cls(_upstreams_first({item["job_id"]: _job_from_dict(item) for item in stored["jobs"]}))
+        except (ValueError, LookupError, TypeError) as error:
+            raise GraphError("The stored graph is damaged. Restore the database from a backup.") from error
+        raise GraphError(f"The stored graph has format {stored['format']}; this version reads {_FORMAT}. Upgrade.")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +23,7 @@ from collection_pipeline.engine.runs.launches import (
 )
 from collection_pipeline.engine.runs.progress import take_graph
 from collection_pipeline.engine.runs.releasing import fail_interrupted
-from collection_pipeline.engine.store import UnknownRunError
+from collection_pipeline.engine.store import StoreError, UnknownRunError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,13 @@ class CarryingOn:
     run: dg.DagsterRun
     log: logging.Logger
     interrupts: Callable[[], Sequence[int]]
+
+    def give_up(self) -> None:
+        """Note that the steps were interrupted, also of a job that was between two tries; else the sensor does."""
+        run_id = self.run.tags.get(PARTITION)
+        if run_id is not None:
+            with suppress(StoreError):
+                fail_interrupted(self.collection, run_id, {self.run.run_id})
 
     def carry_on(self) -> None:
         """Execute what is due in the collection run and nobody else will start, until nothing is.
@@ -77,8 +85,16 @@ class CarryingOn:
             self.log.info("Run %s goes on with %s, in Dagster run %s.", run_id, ", ".join(jobs), following)
             before = attempts(self.collection, run_id)
             tags = {REQUESTED_BY: CARRYING_ON, GOES_ON_FROM: self.run.run_id}
-            with interrupted_when(partial(self._is_to_end, following)) as asked:
-                execute_here(self.job(), self.instance, run_id, jobs, tags=tags, dagster_run_id=following)
+            with interrupted_when(partial(self._is_to_end, following)) as asked, suppress(KeyboardInterrupt):
+                execute_here(
+                    self.job(),
+                    self.instance,
+                    run_id,
+                    jobs,
+                    tags=tags,
+                    dagster_run_id=following,
+                    interrupts=self.interrupts,
+                )
             if self.interrupts():
                 fail_interrupted(self.collection, run_id, {following})
                 return asked()

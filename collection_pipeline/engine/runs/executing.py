@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.runs.interrupts import taken_while
 from collection_pipeline.engine.runs.launches import PROCESS, is_over, live_runs, process_tag
+from collection_pipeline.engine.runs.pools import is_waiting
 from collection_pipeline.engine.runs.progress import advance
 from collection_pipeline.engine.runs.releasing import release_abandoned
 from collection_pipeline.engine.words.explain import Explanation
@@ -25,17 +27,26 @@ def execute_here(
     *,
     tags: Mapping[str, str],
     dagster_run_id: str,
+    interrupts: Callable[[], Sequence[int]],
 ) -> dg.ExecuteInProcessResult:
-    """Execute jobs of a run as a Dagster run of this process, which a tag names. What fails is in the result."""
-    return job.execute_in_process(
-        run_id=dagster_run_id,
-        run_config=_QUIET,
-        instance=instance,
-        partition_key=run_id,
-        asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
-        tags={**tags, PROCESS: process_tag()},
-        raise_on_error=False,
-    )
+    """Execute jobs of a run as a Dagster run of this process, which a tag names. What fails is in the result.
+
+    `interrupts` gives those that came. Raises `KeyboardInterrupt` for one while Dagster only waits, and of the others
+    those that Dagster raises: it makes a failed step or nothing of many.
+    """
+    try:
+        with taken_while(partial(is_waiting, instance, dagster_run_id), interrupts):
+            return job.execute_in_process(
+                run_id=dagster_run_id,
+                run_config=_QUIET,
+                instance=instance,
+                partition_key=run_id,
+                asset_selection=[dg.AssetKey(job_id) for job_id in jobs],
+                tags={**tags, PROCESS: process_tag()},
+                raise_on_error=False,
+            )
+    except dg.DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
 
 
 def decide(collection: Collection, instance: dg.DagsterInstance, run_id: str) -> Explanation:

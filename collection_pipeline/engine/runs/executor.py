@@ -7,13 +7,15 @@ is launched alone, it knows no followers. Were they left to the sensor, it would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
-from collection_pipeline.engine.runs.interrupts import noted
+from collection_pipeline.engine.runs.interrupts import noted, taken_while
 from collection_pipeline.engine.runs.launches import CARRYING_ON
+from collection_pipeline.engine.runs.pools import is_waiting
 
 
 def carrying_on(collection: Collection, job: Callable[[], dg.JobDefinition]) -> dg.ExecutorDefinition:
@@ -52,13 +54,20 @@ class _CarryOn(dg.Executor):
         # SQLAlchemy: only when something is executed.
         from collection_pipeline.engine.runs.carrying_on import CarryingOn
 
+        instance, run = plan_context.instance, plan_context.dagster_run
         with noted() as interrupts:
-            yield from self._inner.execute(plan_context, execution_plan)
-            CarryingOn(
+            then = CarryingOn(
                 collection=self._collection,
                 job=self._job,
-                instance=plan_context.instance,
-                run=plan_context.dagster_run,
+                instance=instance,
+                run=run,
                 log=plan_context.log,
                 interrupts=interrupts,
-            ).carry_on()
+            )
+            try:
+                with taken_while(partial(is_waiting, instance, run.run_id), interrupts):
+                    yield from self._inner.execute(plan_context, execution_plan)
+            except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                then.give_up()
+                raise
+            then.carry_on()

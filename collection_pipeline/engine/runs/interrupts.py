@@ -7,12 +7,22 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from types import FrameType
 
-LOOK_EVERY_S = 2.0
+from collection_pipeline.engine.runs.looking import looking
+
+TAKEN_WITHIN_S = 0.5
+"""A look at what came costs nothing; whether Dagster only waits is asked for once something did."""
+
+ASKED_EVERY_S = 2.0
+"""A look at whether somebody asked elsewhere is a query."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+_WAKE = signal.SIGUSR1
+"""Dagster puts handlers of its own in place of those for interrupts, and none in place of this one's."""
 
 
 @contextmanager
@@ -43,24 +53,50 @@ def _came(seen: socket.socket) -> Sequence[int]:
 
 
 @contextmanager
+def taken_while(is_waiting: Callable[[], bool], came: Callable[[], Sequence[int]]) -> Iterator[None]:
+    """Raise `KeyboardInterrupt` once an interrupt `came` and `is_waiting`, in either order: Dagster waits on otherwise.
+
+    Outside the main thread none come. All handlers are put back at the end: Dagster leaves one of its own.
+    """
+    main, over = threading.main_thread(), False
+    if threading.current_thread() is not main:
+        yield
+        return
+
+    def look() -> bool:
+        if came() and is_waiting():
+            signal.pthread_kill(main.ident or 0, _WAKE)
+            return True
+        return False
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        if not over:
+            raise KeyboardInterrupt
+
+    with ExitStack() as undone:
+        for each in (*INTERRUPTS, _WAKE):
+            undone.callback(signal.signal, each, signal.getsignal(each))
+        signal.signal(_WAKE, interrupt)
+        undone.enter_context(looking(look, every_s=TAKEN_WITHIN_S, name="interrupts"))
+        try:
+            yield
+        finally:  # woken up even here, what is to be undone is: there is one wake-up at the most
+            over = True
+
+
+@contextmanager
 def interrupted_when(asked: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
     """Interrupt this process once somebody has `asked` for it elsewhere; give the one who knows whether that came.
 
     For what no launcher can end.
     """
-    over, came = threading.Event(), threading.Event()
+    came = threading.Event()
 
-    def look() -> None:
-        while not over.wait(LOOK_EVERY_S):
-            if asked():
-                came.set()
-                os.kill(os.getpid(), signal.SIGINT)
-                return
+    def look() -> bool:
+        if asked():
+            came.set()
+            os.kill(os.getpid(), signal.SIGINT)
+        return came.is_set()
 
-    thread = threading.Thread(target=look, name="asked to end", daemon=True)
-    thread.start()
-    try:
+    with looking(look, every_s=ASKED_EVERY_S, name="asked to end"):
         yield came.is_set
-    finally:
-        over.set()
-        thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,10 +14,12 @@ from collection_pipeline.engine.planning.planner import Plan
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, is_over, live_runs
 from collection_pipeline.engine.runs.progress import advance, announce
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.store import OpenRun, Transition
+from collection_pipeline.engine.store import OpenRun, Transition, UnreadableRunError
 from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.words.outcomes import never_started_reason
 from collection_pipeline.engine.words.summary import tick_text
+
+log = logging.getLogger("collection_pipeline.propagation")
 
 SENSOR = "propagation_sensor"
 
@@ -60,7 +63,12 @@ def _look(
     for run in open_runs:
         if run.graph_hash != today:
             collection.store.adopt_graph(run.run_id, collection.graph)
-        explanation = advance(collection, instance, run.run_id, live.get(run.run_id, ()), alerts.extend)
+        try:
+            explanation = advance(collection, instance, run.run_id, live.get(run.run_id, ()), alerts.extend)
+        except UnreadableRunError as error:  # it holds up no other
+            log.warning("%s", error)
+            texts.append(str(error))
+            continue
         is_about_to_start = _is_within(START_GRACE, run.opened_at, collection.now()) and _is_untouched(explanation.plan)
         request = None if is_about_to_start else _request(instance, collection, run, explanation.plan)
         if request is not None:

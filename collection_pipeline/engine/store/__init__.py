@@ -27,7 +27,7 @@ from collection_pipeline.engine.store.errors import (
     UnknownArtifactError,
     UnknownJobError,
     UnknownRunError,
-    UnknownZoneError,
+    UnreadableRunError,
 )
 from collection_pipeline.engine.store.ledger import Credits, Ledger
 from collection_pipeline.engine.store.lineage import Ancestor, Lineage
@@ -76,7 +76,7 @@ __all__ = [
     "UnknownArtifactError",
     "UnknownJobError",
     "UnknownRunError",
-    "UnknownZoneError",
+    "UnreadableRunError",
 ]
 
 

@@ -29,8 +29,8 @@ class UnknownRunError(StoreError, LookupError):
     """No run of that name was ever opened."""
 
 
-class UnknownZoneError(StoreError, LookupError):
-    """This host does not know the time zone that a run was opened in."""
+class UnreadableRunError(StoreError):
+    """What a run was stored with is nothing that can be read here: its time zone, or its graph. It is kept as it is."""
 
 
 class UnknownJobError(StoreError, LookupError):

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
 
-from collection_pipeline.engine.planning.graph import Graph, Job
+from collection_pipeline.engine.planning.graph import Graph, GraphError, Job
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store.database import Database
-from collection_pipeline.engine.store.errors import UnknownRunError, UnknownZoneError
+from collection_pipeline.engine.store.errors import UnknownRunError, UnreadableRunError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.schema import artifacts, graphs, jobs, runs
 
@@ -47,17 +47,25 @@ def zone_of(run: sa.Row[Any]) -> tzinfo:
     """The time zone of a run, from its row in `runs`: the one it was opened in, whatever the settings say by now.
 
     Runs from before schema 2 did not keep it. Theirs is the offset from UTC that their name and moment show, which is
-    the zone's own but for clock changes. Raises `UnknownZoneError`.
+    the zone's own but for clock changes. Raises `UnreadableRunError`.
     """
     if run.timezone is not None:
         try:
             return ZoneInfo(run.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise UnknownZoneError(
+            raise UnreadableRunError(
                 f"Run {run.run_id} was opened in the time zone {run.timezone}, which this host does not know. The run"
                 " is kept as it is. Bring the zones up to date here: pip install --upgrade tzdata"
             ) from error
     return timezone(RunId.parse(run.run_id).local.replace(tzinfo=UTC) - run.moment)
+
+
+def graph_of(run_id: str, stored: str) -> Graph:
+    """The graph that a run goes by, from what was stored of it. Raises `UnreadableRunError`."""
+    try:
+        return Graph.from_json(stored)
+    except GraphError as error:
+        raise UnreadableRunError(f"Run {run_id} cannot be read, and is kept as it is. {error}") from error
 
 
 def unknown_run(run_id: str) -> UnknownRunError:
@@ -111,13 +119,13 @@ class Runs(StorePart):
             return [OpenRun(*row) for row in connection.execute(query)]
 
     def graph_of(self, run_id: str) -> Graph:
-        """The graph the run goes by. Raises `UnknownRunError`."""
+        """The graph the run goes by. Raises `UnknownRunError`, `UnreadableRunError`."""
         query = sa.select(graphs.c.graph).join(runs, runs.c.graph_hash == graphs.c.graph_hash)
         with self.database.read() as connection:
             text = connection.execute(query.where(runs.c.run_id == run_id)).scalar()
         if text is None:
             raise unknown_run(run_id)
-        return Graph.from_json(text)
+        return graph_of(run_id, text)
 
     def adopt_graph(self, run_id: str, graph: Graph) -> bool:
         """Give an open run the graph of today; True if that changed anything. A settled run keeps the one it has.

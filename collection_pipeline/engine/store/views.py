@@ -16,7 +16,7 @@ from collection_pipeline.engine.store.ledger import Credits
 from collection_pipeline.engine.store.lineage import collected_at
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of, inputs_from_json
-from collection_pipeline.engine.store.runs import unknown_run, zone_of
+from collection_pipeline.engine.store.runs import graph_of, unknown_run, zone_of
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, graphs, jobs, runs
 
 
@@ -113,13 +113,13 @@ class Views(StorePart):
     """What `collect status` and `why` read, in a fixed number of queries."""
 
     def run_view(self, run_id: str) -> RunView:
-        """Everything about one run. Raises `UnknownRunError`."""
+        """Everything about one run. Raises `UnknownRunError`, `UnreadableRunError`."""
         with self.database.read() as connection:
             query = sa.select(runs, graphs.c.graph).join(graphs, graphs.c.graph_hash == runs.c.graph_hash)
             run = connection.execute(query.where(runs.c.run_id == run_id)).one_or_none()
             if run is None:
                 raise unknown_run(run_id)
-            graph = Graph.from_json(run.graph)
+            graph = graph_of(run_id, run.graph)
             current, latest = _artifacts(connection, run_id)
             collected = collected_at(connection, _shown_by(run_id))
             rows = connection.execute(sa.select(jobs).where(jobs.c.run_id == run_id)).all()

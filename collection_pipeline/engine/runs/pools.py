@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import dagster as dg
+
+from collection_pipeline.engine.runs.looking import looking
 
 LOOK_EVERY_S = 3.0
 
 
 @contextmanager
 def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Tell once for each step and pool that it waits, and which Dagster runs have the places, until the block ends.
-
-    Whatever goes wrong in looking costs nothing but the message.
-    """
-    over = threading.Event()
+    """Tell once for each step and pool that it waits, and which Dagster runs have the places, until the block ends."""
     told: set[str] = set()
 
-    def keep_looking() -> None:
-        while not over.wait(LOOK_EVERY_S):
-            with suppress(Exception):
-                for line in _waits(instance, dagster_run_id):
-                    if line not in told:
-                        told.add(line)
-                        say(line)
+    def look() -> bool:
+        for step_key, pool, others in _waits(instance, dagster_run_id):
+            holders = ", ".join(sorted(each[:8] for each in others))
+            line = f"{step_key} waits for a place in the pool {pool}, which Dagster run {holders} has."
+            if others and line not in told:
+                told.add(line)
+                say(line)
+        return False
 
-    thread = threading.Thread(target=keep_looking, name="pools", daemon=True)
-    thread.start()
-    try:
+    with looking(look, every_s=LOOK_EVERY_S, name="pools"):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def is_waiting(instance: dg.DagsterInstance, dagster_run_id: str) -> bool:
@@ -59,11 +52,12 @@ _OUT_OF_STEP = (
 )
 
 
-def _waits(instance: dg.DagsterInstance, dagster_run_id: str) -> Iterator[str]:
+def _waits(instance: dg.DagsterInstance, dagster_run_id: str) -> Iterator[tuple[str, str, set[str]]]:
+    """Each step of the Dagster run that waits for a place, its pool, and the others that have the places."""
     # Who waits and who has places is no documented API of Dagster's; cli/test_instance.py watches it.
     for pool in sorted(instance.event_log_storage.get_concurrency_keys()):
         info = instance.event_log_storage.get_concurrency_info(pool)
-        holders = ", ".join(sorted({slot.run_id[:8] for slot in info.claimed_slots if slot.run_id != dagster_run_id}))
+        others = (info.active_run_ids | info.assigned_run_ids) - {dagster_run_id}
         for step in info.pending_steps:
-            if step.run_id == dagster_run_id and step.assigned_timestamp is None and holders:
-                yield f"{step.step_key} waits for a place in the pool {pool}, which Dagster run {holders} has."
+            if step.run_id == dagster_run_id and step.assigned_timestamp is None:
+                yield step.step_key, pool, others
