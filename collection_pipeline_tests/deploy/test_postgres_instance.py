@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ import yaml
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.store import Store
 from collection_pipeline.sources.emulator import EmulatorOptions, RunningEmulator, embedded
+from collection_pipeline_tests.dagster.servers import end
 from deploy.postgres.__main__ import HOME, SCHEMA, environment
 from deploy.postgres.server import PostgresServer
 
@@ -74,9 +74,8 @@ def daemon(environ: dict[str, str], log: Path) -> Iterator[None]:
     ):
         try:
             yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+        finally:  # all of it: a code server that finds the database gone when a worker ends stays for ever
+            end(process)
 
 
 def until(holds: Callable[[], bool], what: str, log: Path) -> None:
