@@ -24,6 +24,10 @@ telemetry:
   enabled: false
 nux:
   enabled: false
+# What the collection itself logs in a step is among the run's events in the UI.
+python_logs:
+  managed_python_loggers:
+    - collection_pipeline
 """
 
 

@@ -65,12 +65,10 @@ def rerun(
         problem = work.execute([job_id], {FETCH: FETCH_MISSING} if missing_only else {})
         if attempts(work.collection, work.run_id).get(job_id) == before:
             raise Failure(problem or work.advance().refusal(job_id))
-        given_up = work.settle("collect rerun")
-        if given_up is not None:
-            work.display.say(f"Gave up on run {run_id}, since executing it changed nothing: {given_up}")
+        settled = work.settle("collect rerun")
     found = look(work.collection, run_id.text)
     found.print(as_json=as_json)
-    ctx.exit(FAILED if given_up is not None else found.exit_code)
+    ctx.exit(found.exit_code if settled else FAILED)
 
 
 _IN_SIGHT = (

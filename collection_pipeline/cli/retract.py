@@ -15,8 +15,9 @@ from collection_pipeline.cli.terminal import note, result, result_json
 from collection_pipeline.engine.visible import is_garbled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from collection_pipeline.engine.collection import Collection
     from collection_pipeline.engine.planning.state import Artifact
     from collection_pipeline.engine.run_ids import RunId
     from collection_pipeline.engine.store import Retraction
@@ -63,13 +64,23 @@ def retract(
     root = found.withdrawn[0]
     done = store.retract(job_id, run_id.text, root.version, reason, collection.now())
     runs = dict.fromkeys(each.run_id for each in done.withdrawn)
-    anew = [look(opening.of_run(collection, each), each).found.explanation for each in runs]
+    anew = list(_look(collection, runs))
     _print(done, anew, as_json=as_json)
     commands = [command for explanation in anew for command in explanation.next_commands()]
     if commands:
         note("Where propagation_sensor runs, what is due starts at its next tick. To act now:")
     for command in commands:
         note(f"  {command}")
+
+
+def _look(collection: Collection, runs: Iterable[str]) -> Iterator[Explanation]:
+    from collection_pipeline.engine.store import StoreError
+
+    for run_id in runs:
+        try:
+            yield look(opening.of_run(collection, run_id), run_id).found.explanation
+        except StoreError as error:  # what was withdrawn is withdrawn all the same
+            note(f"What is decided now in run {run_id} cannot be shown. {error}")
 
 
 def _lines(found: Retraction, *, done: bool) -> list[str]:

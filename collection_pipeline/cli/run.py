@@ -88,12 +88,9 @@ def _settled(kept: Collection, run_id: str) -> StateTable | None:
 
 
 def _settle(work: Session) -> tuple[int, StateTable]:
-    given_up = work.settle("collect run", resume=True)
+    settled = work.settle("collect run", resume=True)
     found = look(work.collection, work.run_id)
-    if given_up is None:
-        return found.exit_code, found
-    work.display.say(f"Gave up on run {work.run_id}, since executing it changed nothing: {given_up}")
-    return FAILED, found
+    return found.exit_code if settled else FAILED, found
 
 
 def _only(work: Session, job_id: str) -> tuple[int, StateTable]:

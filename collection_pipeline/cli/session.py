@@ -121,11 +121,11 @@ class Session:
                 self.execute(jobs, tags)
         return bool(stopped)
 
-    def settle(self, requested_by: str, *, resume: bool = False) -> str | None:
+    def settle(self, requested_by: str, *, resume: bool = False) -> bool:
         """Execute what is due until the run is settled; waits for jobs that others work on.
 
-        With `resume`, first go on with what was stopped: who types the same command again means that. None when it is
-        settled; else an execution changed nothing, and what Dagster was told instead.
+        With `resume`, first go on with what was stopped: who types the same command again means that. False if an
+        execution changed nothing, which is said: another one would not either.
         """
         waits = False
         while True:
@@ -135,13 +135,15 @@ class Session:
             resume = False
             plan = explanation.plan
             if plan.settled:
-                return None
+                return True
             if plan.requests:
                 waits = False
                 before = attempts(self.collection, self.run_id)
                 problem = self.execute(plan.requests, {REQUESTED_BY: requested_by})
                 if attempts(self.collection, self.run_id) == before and self.advance().plan.requests == plan.requests:
-                    return problem or f"Dagster started none of {', '.join(plan.requests)}."
+                    problem = problem or f"Dagster started none of {', '.join(plan.requests)}."
+                    self.display.say(f"Gave up on run {self.run_id}, since executing it changed nothing: {problem}")
+                    return False
                 continue
             others = [
                 f"{job_id} {explanation.condition(job_id)}"
@@ -192,7 +194,7 @@ def session(
             display.say(f"Run {run_id}; source: {collection.source_label}")
             if run_id.is_ahead(collection.now(), store.run_view(run_id.text).timezone):
                 display.say("The day of this run has not begun. On that day it will be found collected already.")
-            collection = replace(collection, report_progress=display.calls, stopped=lambda: bool(interrupts()))
+            collection = replace(collection, report_progress=display.calls)
             job = definitions(collection).resolve_job_def(collection_job.name)
             work = Session(collection, job, instance, run_id.text, display, interrupts, command, goes_on or command)
             try:

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from collection_pipeline.engine.store import Store, Transition
 
 
-def never() -> bool:
-    """Nobody asked to stop: whoever stops a Dagster run ends its process."""
-    return False
-
-
 def silent(job_id: str, ended: int, known: int) -> None:
     """Report no progress: what a Dagster step does, since its log is no terminal."""
 
@@ -35,8 +30,7 @@ class Collection:
 
     `settings` are for the bodies of the assets: queries and languages are nothing that the engine knows of.
     `timezone` is for runs to be opened; each keeps the one it was opened in. `open_source` is given the run's moment in
-    the run's zone; `send` announces episodes and never raises; `now` gives aware instants; `stopped` says whether
-    somebody has asked to stop, so that no further job is taken.
+    the run's zone; `send` announces episodes and never raises; `now` gives aware instants.
     """
 
     graph: Graph
@@ -51,7 +45,6 @@ class Collection:
     send: Callable[[Store, Sequence[Transition]], None]
     now: Callable[[], datetime]
     report_progress: Callable[[str, int, int], None] = silent
-    stopped: Callable[[], bool] = never
 
     @cached_property
     def store(self) -> Store:

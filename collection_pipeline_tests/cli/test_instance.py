@@ -130,6 +130,33 @@ def test_whoever_waits_for_a_place_in_a_pool_is_told_who_has_it(
     assert lines == ["search_results waits for a place in the pool serpbase, which Dagster run 11111111 has."]
 
 
+def test_a_dagster_run_only_waits_while_a_step_is_to_be_tried_again_and_no_other_is_at_work() -> None:
+    @dg.op
+    def first() -> None: ...
+
+    @dg.op
+    def second() -> None: ...
+
+    @dg.job
+    def both() -> None:
+        first()
+        second()
+
+    def waits(*events: tuple[str, dg.DagsterEventType]) -> bool:
+        with dg.DagsterInstance.ephemeral() as ephemeral:
+            run = ephemeral.create_run_for_job(both)
+            for step_key, event in events:
+                ephemeral.report_dagster_event(dg.DagsterEvent(event.value, "both", step_key=step_key), run.run_id)
+            return pools.is_waiting(ephemeral, run.run_id)
+
+    again = ("first", dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    began = ("second", dg.DagsterEventType.STEP_START)
+    assert waits(again)
+    assert not waits(again, began)
+    assert waits(again, began, ("second", dg.DagsterEventType.STEP_SKIPPED))
+    assert not waits(began, ("second", dg.DagsterEventType.STEP_SKIPPED))
+
+
 def test_a_look_at_the_pools_that_fails_costs_nothing_but_the_message(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,7 +138,7 @@ class Two:
 def working_on(two: Two, folder: Path) -> Iterator[tuple[InProcess, Session]]:
     """A session of this process on a run of the two."""
     with noted() as came, in_process(folder) as small:
-        defs = definitions(two.assets(), small.script, stopped=lambda: bool(came()))
+        defs = definitions(two.assets(), small.script)
         world = InProcess(small.script, small.instance, defs, small.opened)
         world.instance.add_dynamic_partitions(RUN_ID, [RUN])
         world.store.open_run(

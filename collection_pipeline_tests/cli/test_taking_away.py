@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from collection_pipeline.engine.store import Store
 from collection_pipeline_tests.cli.conftest import Collected
 
 pytestmark = pytest.mark.xdist_group("collected")
@@ -46,6 +47,20 @@ def test_a_retraction_withdraws_all_that_was_built_on_it_and_says_what_follows(
     again = desk.collect("run", "2026-11-29")
     assert again.code == 1
     assert "Waiting for" not in again.err, "nobody else works"
+
+
+def test_a_retraction_says_what_it_withdrew_though_one_of_the_runs_cannot_be_read(
+    collected: Collected, tmp_path: Path
+) -> None:
+    desk = collected.desk.copy(tmp_path / "desk")
+    desk.collect("run", "2026-11-30", COLLECTION_EMULATOR_FAULTS="maps_detail=out_of_credits")
+    with Store.open(desk.database_url) as store, store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE runs SET timezone = 'Mars/Olympus' WHERE run_id = '2026-11-30'")
+    done = desk.collect(*RETRACT, "--yes")
+    assert done.code == 0
+    assert {f"withdrawn: {job} of 2026-11-29, version 1" for job in WITHDRAWN} <= set(done.out.splitlines())
+    assert "withdrawn: daily_report of 2026-11-30, version 1" in done.out.splitlines()
+    assert "What is decided now in run 2026-11-30 cannot be shown. Run 2026-11-30 was opened in the" in done.err
 
 
 def test_a_version_that_there_is_not_cannot_be_retracted(collected: Collected) -> None:

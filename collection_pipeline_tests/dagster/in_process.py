@@ -162,7 +162,8 @@ class InProcess:
         """What the button in the UI does: jobs of a run (all if none are named), with no tags of ours."""
         self.instance.add_dynamic_partitions(RUN_ID, [run_id])
         if self.carries_on:
-            where = {"folder": str(self.script.folder), "job_name": job_name}
+            summary = "summary" in self.collection.graph
+            where = {"folder": str(self.script.folder), "job_name": job_name, "summary": summary}
             job = dg.build_reconstructable_job(__name__, job_in.__name__, reconstructable_kwargs=where)
             with dg.execute_job(
                 job,
@@ -336,10 +337,11 @@ def _history(folder: Path) -> Path:
     return folder / "history"
 
 
-def job_in(folder: str, job_name: str) -> dg.JobDefinition:
-    """A job of the small collection in `folder`, as a worker loads it."""
+def job_in(folder: str, job_name: str, *, summary: bool) -> dg.JobDefinition:
+    """A job of the small collection in `folder`, with or without the fifth asset, as a worker loads it."""
     script = Script(Path(folder))
-    return definitions(assets(script), script).resolve_job_def(job_name)
+    fifth = [summary_of_search(script)] if summary else []
+    return definitions([*assets(script), *fifth], script).resolve_job_def(job_name)
 
 
 def jobs_of(request: dg.RunRequest) -> tuple[str, ...]:

@@ -84,6 +84,16 @@ def test_details_are_refused_while_search_is_late(world: InProcess) -> None:
     assert world.script.starts("detail_pages", TODAY) == 0
 
 
+def test_a_run_that_cannot_be_read_is_refused_in_words_and_not_tried_again(world: InProcess) -> None:
+    world.open(TODAY)
+    with world.store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE runs SET timezone = 'Mars/Olympus'")
+    launched = world.launch(TODAY, "search_results")
+    (told,) = failures(launched)
+    assert told.startswith(f"search_results did not start. Run {TODAY} was opened in the time zone Mars/Olympus")
+    assert not [event for event in launched.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"]
+
+
 def test_a_name_that_is_no_run_id_is_refused_before_anything_is_written(world: InProcess) -> None:
     (told,) = failures(world.launch("yesterday", "search_results"))
     assert told.startswith("search_results did not start: 'yesterday' is no run_id. Write YYYY-MM-DD")

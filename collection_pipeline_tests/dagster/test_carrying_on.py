@@ -15,6 +15,7 @@ import dagster as dg
 import pytest
 
 from collection_pipeline.automation import collection_job
+from collection_pipeline.engine.jobs import claiming
 from collection_pipeline.engine.runs import carrying_on, interrupts
 from collection_pipeline.engine.runs.carrying_on import CarryingOn
 from collection_pipeline.engine.runs.executing import execute_here
@@ -161,6 +162,34 @@ def test_what_follows_is_interrupted_and_nothing_else_starts(today: InProcess) -
     assert not today.launch(TODAY, "search_results").success
     assert today.requested_by(TODAY) == ["a person", "carry_on_executor"]
     assert today.statuses(TODAY) == {**DEGRADED, "daily_report": "pending"}
+
+
+@pytest.mark.parametrize("launched", [(), ("search_results",)], ids=["in a step", "carrying on"])
+def test_after_an_interrupt_in_one_step_no_other_begins(world: InProcess, launched: tuple[str, ...]) -> None:
+    """Dagster takes the step for failed, and would go on with the summary, which depends on the search alone."""
+    grown = world.with_summary().carrying_on()
+    grown.tell("detail_pages", TODAY, then="interrupt")
+    grown.launch(TODAY, *launched)
+    assert grown.statuses(TODAY) == {
+        **dict.fromkeys(ALL_DONE, "pending"),
+        "search_results": "done",
+        "detail_pages": "failed",
+        "news_mentions": "skipped",
+        "summary": "pending",
+    }
+    assert grown.script.starts("summary", TODAY) == 0
+
+
+def test_an_interrupt_before_a_step_has_its_job_is_not_taken_for_a_reason_to_try_again(
+    today: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(claiming, "take_graph", interrupted)
+    today.launch(TODAY)
+    assert [today.script.starts(job_id, TODAY) for job_id in ALL_DONE] == [0, 0, 0, 0]
 
 
 @pytest.fixture

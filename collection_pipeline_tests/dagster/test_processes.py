@@ -219,9 +219,11 @@ def launch_until_details(dagster: Servers, run_id: str, alone: str | None) -> st
     dagster_run_id = dagster.materialize(run_id, alone)
     dagster.await_start(alone, run_id)
     dagster.stop("daemon", signal.SIGKILL)
-    world.script.release(alone, run_id)
-    dagster.await_start("detail_pages", run_id)
-    dagster.start("daemon")
+    try:
+        world.script.release(alone, run_id)
+        dagster.await_start("detail_pages", run_id)
+    finally:
+        dagster.start("daemon")
     return dagster_run_id
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -117,6 +118,25 @@ def test_an_apprise_that_raises_does_not_reach_the_job(store: Store, monkeypatch
 def test_what_was_refused_gets_out_at_a_later_look(store: Store) -> None:
     alerts.send(store, opened(store), ["refuses://"])
     alerts.send(store, store.take_overdue(LATER), ["takes://"])
+    assert taken == [FAILED]
+    assert problems(store) == []
+
+
+class AwayHandler(logging.Handler):
+    """As Dagster's in a step, when its database is away."""
+
+    def emit(self, _: logging.LogRecord) -> None:
+        raise StoreUnavailableError("the server restarts")
+
+
+def test_a_log_that_cannot_be_written_keeps_nothing_from_anybody(store: Store) -> None:
+    away = AwayHandler()
+    alerts.log.logger.addHandler(away)
+    try:
+        alerts.send(store, opened(store), ["refuses://"])
+        alerts.send(store, store.take_overdue(LATER), ["takes://"])
+    finally:
+        alerts.log.logger.removeHandler(away)
     assert taken == [FAILED]
     assert problems(store) == []
 

@@ -143,8 +143,34 @@ def test_a_source_that_hangs_is_told_of(
 ) -> None:
     monkeypatch.setattr(troubles, "EVERY_S", 0.01)
     hangs = Hangs()
-    troubles.log.addHandler(hangs)
     calls = PaidCalls(store, lambda: hangs, World(store).claim(RUN, "search"), None, lambda *_: None)
-    calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
-    troubles.log.removeHandler(hangs)
-    assert re.fullmatch(rf"search of {RUN}: nothing came back for \d+ s; 10 calls under way", caplog.messages[0])
+    troubles.log.logger.addHandler(hangs)
+    try:
+        calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
+    finally:
+        troubles.log.logger.removeHandler(hangs)
+    assert re.fullmatch(rf"search of {RUN}: nothing came back for \d+ s; 10 calls begun", caplog.messages[0])
+
+
+def test_a_source_is_not_blamed_for_what_is_done_with_its_answers(
+    store: OneByOne, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(troubles, "EVERY_S", 0)
+    told = troubles.Troubles(World(store).claim(RUN, "search"), [])
+    answered = Exchange(ApiRequest("maps_detail", {"feature_id": "0x1:0x1"}), 1, True, NOW, 1, 200, 0, "req-1", 2)
+
+    async def several_looks() -> list[str]:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return caplog.messages.copy()
+
+    async def fetch() -> tuple[list[str], list[str]]:
+        async with told.watched():
+            told.see(answered)
+            while_it_is_stored = await several_looks()
+            told.wait()
+            return while_it_is_stored, await several_looks()
+
+    while_it_is_stored, while_none_comes = asyncio.run(fetch())
+    assert while_it_is_stored == []
+    assert while_none_comes

@@ -11,6 +11,7 @@ from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.holders import Holder, this_process
 from collection_pipeline.engine.jobs.gate import NothingToDoError, NotReadyError, RefusedError, gate
 from collection_pipeline.engine.run_ids import RunId, RunIdError
+from collection_pipeline.engine.runs.interrupts import is_interrupted
 from collection_pipeline.engine.runs.launches import (
     FETCH,
     FETCH_MISSING,
@@ -21,7 +22,7 @@ from collection_pipeline.engine.runs.launches import (
 )
 from collection_pipeline.engine.runs.progress import advance, take_graph
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.store import Attempt, HeldError, MadeMeanwhileError, UnknownJobError
+from collection_pipeline.engine.store import Attempt, HeldError, MadeMeanwhileError, UnknownJobError, UnreadableRunError
 from collection_pipeline.engine.words.outcomes import held_text, made_meanwhile_text, stopped_text
 
 
@@ -31,7 +32,7 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
         run_id = RunId.parse(context.partition_key)
     except RunIdError as error:
         raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
-    if collection.stopped():  # of an interrupted step Dagster knows no more than that it failed
+    if is_interrupted():
         raise dg.Failure(stopped_text(run_id.text, job_id), allow_retries=False)
     store, automatic = collection.store, is_automatic(context.run)
     store.open_run(run_id, collection.timezone, collection.graph, collection.now())
@@ -48,6 +49,8 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
         # A person's launch gave the run today's graph; an automatic one leaves a settled run the graph that it has.
         context.log.info("%s has nothing to do in %s, which is settled: %s", job_id, run_id, unknown)
         return None
+    except UnreadableRunError as unreadable:
+        raise dg.Failure(f"{job_id} did not start. {unreadable}", allow_retries=False) from unreadable
     except MadeMeanwhileError as made:
         text = made_meanwhile_text(run_id.text, job_id, made.dagster_run_id)
         raise dg.Failure(text, allow_retries=False) from made

@@ -156,6 +156,7 @@ class PaidCalls:
             async for call in calls:
                 troubles.see(call)
                 await recorder.put((call, allowance.used_by(call)))
+                troubles.wait()
                 if not call.final:
                     continue
                 ended += 1
@@ -226,7 +227,7 @@ class _Batch(Iterator[ApiRequest]):
         self.reused = 0
         self.credits_reused = 0
         self.open: dict[str, ApiRequest] = {}
-        """Drawn, and not ended yet: no more than are in flight."""
+        """Drawn, and not ended yet: in flight, or waiting for their turn to be."""
         self.unanswered: list[Unanswered] = []
         self.stopped_by: SourceError | None = None
 

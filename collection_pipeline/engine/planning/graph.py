@@ -100,7 +100,7 @@ class Graph:
             stored = json.loads(text)
             if stored["format"] == _FORMAT:
                 return cls(_upstreams_first({item["job_id"]: _job_from_dict(item) for item in stored["jobs"]}))
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
             raise GraphError("The stored graph is damaged. Restore the database from a backup.") from error
         raise GraphError(f"The stored graph has format {stored['format']}; this version reads {_FORMAT}. Upgrade.")
 

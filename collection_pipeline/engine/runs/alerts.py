@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
+from collection_pipeline.engine.logs import log_of
 from collection_pipeline.engine.store import Store, Transition
 from collection_pipeline.engine.visible import visible
 
-log = logging.getLogger("collection_pipeline.alerts")
+log = log_of("alerts")
 
 PROJECT = __name__.partition(".")[0]
 """Begins every title: a channel may be shared with others."""

@@ -67,7 +67,7 @@ class _CarryOn(dg.Executor):
             try:
                 with taken_while(partial(is_waiting, instance, run.run_id), interrupts):
                     yield from self._inner.execute(plan_context, execution_plan)
-            except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+            except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError, GeneratorExit):
                 then.give_up()
                 raise
             then.carry_on()

@@ -1,4 +1,4 @@
-"""Interrupts, whatever becomes of them: of one in a step Dagster makes a failure, of others a note or nothing."""
+"""Interrupts, whatever becomes of them: a step makes a failure of one, Dagster of others a note or nothing."""
 
 from __future__ import annotations
 
@@ -38,10 +38,23 @@ def noted() -> Iterator[Callable[[], Sequence[int]]]:
     with seen, arriving:
         arriving.setblocking(False)
         before = signal.set_wakeup_fd(arriving.fileno(), warn_on_full_buffer=False)
+        came = partial(_came, seen)
+        _noting.append(came)
         try:
-            yield partial(_came, seen)
+            yield came
         finally:
+            _noting.remove(came)
             signal.set_wakeup_fd(before)
+
+
+_noting: list[Callable[[], Sequence[int]]] = []
+"""Those who know, outermost first: one for this process, but in tests."""
+
+
+def is_interrupted() -> bool:
+    """Whether an interrupt came while they are `noted`. Of one in a step Dagster knows no more than that it failed, and
+    goes on with the others."""
+    return any(came() for came in _noting)
 
 
 def _came(seen: socket.socket) -> Sequence[int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.logs import log_of
 from collection_pipeline.engine.planning.causes import healed, root_causes
 from collection_pipeline.engine.planning.flight import PlannedRun
 from collection_pipeline.engine.runs.standing import Standing, standing
@@ -16,7 +16,7 @@ from collection_pipeline.engine.store import StoreError, Transition
 from collection_pipeline.engine.words.explain import Explanation
 from collection_pipeline.engine.words.summary import cause_text
 
-log = logging.getLogger("collection_pipeline.alerts")
+log = log_of("alerts")
 
 ANNOUNCING_S = 10.0
 """A look spends no more than this on messages and begins none after it: each may wait long for a channel that does not
@@ -86,7 +86,7 @@ def announce(collection: Collection, transitions: Sequence[Transition] = ()) -> 
 def take_graph(collection: Collection, run_id: str, *, even_if_settled: bool = False) -> None:
     """Give a run the graph of today. A settled one stays as it is until somebody reruns something in it."""
     store, today = collection.store, collection.graph
-    if store.graph_of(run_id).to_json() == today.to_json():
+    if store.goes_by(run_id, today):
         return
     if even_if_settled:
         store.reopen(run_id)

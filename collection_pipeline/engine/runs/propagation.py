@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
+from collection_pipeline.engine.logs import log_of
 from collection_pipeline.engine.planning.planner import Plan
 from collection_pipeline.engine.runs.launches import REQUESTED_BY, RUN_ID, is_over, live_runs
 from collection_pipeline.engine.runs.progress import advance, announce
@@ -19,7 +19,7 @@ from collection_pipeline.engine.store.runs import graph_hash
 from collection_pipeline.engine.words.outcomes import never_started_reason
 from collection_pipeline.engine.words.summary import tick_text
 
-log = logging.getLogger("collection_pipeline.propagation")
+log = log_of("propagation")
 
 SENSOR = "propagation_sensor"
 

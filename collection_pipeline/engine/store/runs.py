@@ -118,6 +118,14 @@ class Runs(StorePart):
         with self.database.read() as connection:
             return [OpenRun(*row) for row in connection.execute(query)]
 
+    def goes_by(self, run_id: str, graph: Graph) -> bool:
+        """Whether this is the graph that the run goes by. Raises `UnknownRunError`."""
+        with self.database.read() as connection:
+            name = connection.execute(sa.select(runs.c.graph_hash).where(runs.c.run_id == run_id)).scalar()
+        if name is None:
+            raise unknown_run(run_id)
+        return bool(name == graph_hash(graph))
+
     def graph_of(self, run_id: str) -> Graph:
         """The graph the run goes by. Raises `UnknownRunError`, `UnreadableRunError`."""
         query = sa.select(graphs.c.graph).join(runs, runs.c.graph_hash == graphs.c.graph_hash)

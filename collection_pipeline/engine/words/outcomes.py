@@ -64,8 +64,8 @@ def held_text(run_id: str, job_id: str, held: str) -> str:
 
 
 def stopped_text(run_id: str, job_id: str) -> str:
-    """What Dagster is told of a job whose turn came after somebody had asked to stop."""
-    return f"{job_id} of {run_id} did not start: the command was stopped. To go on, type: collect run {run_id}"
+    """What Dagster is told of a job whose turn came after somebody had asked its process to stop."""
+    return f"{job_id} of {run_id} did not start: it was asked to stop. To go on, type: collect run {run_id}"
 
 
 def made_meanwhile_text(run_id: str, job_id: str, dagster_run_id: str) -> str:
