@@ -154,17 +154,25 @@ def text(language: Language, key: str, /, **values: object) -> str:
     return TEXTS[key].to(language, **values)
 
 
-def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
+def as_of_line(
+    language: Language,
+    as_of: datetime,
+    moment: datetime,
+    collected_at: datetime,
+    timezone: tzinfo,
+    *,
+    is_older: bool = False,
+) -> str:
     """What the data speaks of and how old that was at the run's moment, counted in calendar days of the time zone.
 
-    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well. What was
-    collected after the run's day, or before the day it speaks of, says so and is never called today's: "(yesterday),
-    collected on 2026-12-29".
+    "data as of 2026-11-28 (yesterday)"; a moment of the same day before the run's shows its time as well, and so does
+    the moment of an earlier run with this one's, which `is_older` says. What was collected after the run's day, or
+    before the day it speaks of, says so and is never called today's: "(yesterday), collected on 2026-12-29".
     """
     local, run, collected = (instant.astimezone(timezone) for instant in (as_of, moment, collected_at))
     days = (run.date() - local.date()).days
     date = local.date().isoformat()
-    is_earlier = days == 0 and as_of < moment
+    is_earlier = days == 0 and (as_of < moment or is_older)
     if is_earlier:
         date = f"{date} {local:%H:%M}"
     if days in (0, 1):
@@ -178,10 +186,18 @@ def as_of_line(language: Language, as_of: datetime, moment: datetime, collected_
     return text(language, "as_of", date=date, age=age, collected=late)
 
 
-def first_line(language: Language, as_of: datetime, moment: datetime, collected_at: datetime, timezone: tzinfo) -> str:
+def first_line(
+    language: Language,
+    as_of: datetime,
+    moment: datetime,
+    collected_at: datetime,
+    timezone: tzinfo,
+    *,
+    is_older: bool = False,
+) -> str:
     """`as_of_line` in both languages, that of the report first."""
-    others = [other for other in LANGUAGES if other != language]
-    return " · ".join(as_of_line(each, as_of, moment, collected_at, timezone) for each in (language, *others))
+    order = (language, *(other for other in LANGUAGES if other != language))
+    return " · ".join(as_of_line(each, as_of, moment, collected_at, timezone, is_older=is_older) for each in order)
 
 
 def _shown(value: object) -> object:

@@ -65,6 +65,18 @@ def test_earlier_on_the_same_day_shows_the_time() -> None:
     assert as_of_line("zh", MOMENT, evening, evening, UTC_ZONE) == "数据截至 2026-11-29 00:00（今日稍早）"
 
 
+def test_an_earlier_run_of_the_same_moment_is_no_news_of_today() -> None:
+    said = {
+        language: as_of_line(language, MOMENT, MOMENT, MOMENT, UTC_ZONE, is_older=True) for language in ("en", "zh")
+    }
+    assert said == {
+        "en": "data as of 2026-11-29 00:00 (earlier today)",
+        "zh": "数据截至 2026-11-29 00:00（今日稍早）",
+    }
+    yesterday = MOMENT - timedelta(days=1)
+    assert as_of_line("en", yesterday, MOMENT, MOMENT, UTC_ZONE, is_older=True) == "data as of 2026-11-28 (yesterday)"
+
+
 @pytest.mark.parametrize(
     ("as_of", "collected_after", "words"),
     [

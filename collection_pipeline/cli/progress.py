@@ -133,7 +133,8 @@ class _LogLines(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(f"{record.levelname.lower()}: {record.getMessage()}")
+        level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        self._say(level + record.getMessage())
 
 
 class _Watch:

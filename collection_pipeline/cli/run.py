@@ -56,17 +56,16 @@ def run(ctx: click.Context, *, run_id: RunId | None, only: str | None, as_json: 
 
 
 def _refuse_too_early(kept: Collection, run_id: RunId, job_id: str) -> None:
-    """Refuse a job that has to wait in a run that nobody has opened: once open, the sensor would collect all of it."""
     from collection_pipeline.definitions import GRAPH
-    from collection_pipeline.engine.runs.standing import account_of_new
+    from collection_pipeline.engine.runs.standing import refusal_in_new
     from collection_pipeline.engine.store import UnknownRunError
 
     try:
         kept.store.graph_of(run_id.text)
     except UnknownRunError:
-        explanation = account_of_new(replace(kept, graph=GRAPH), run_id)
-        if explanation.plan.decisions[job_id].readiness != "run":
-            raise Failure(f"{explanation.refusal(job_id)}. The run was not opened.") from None
+        refusal = refusal_in_new(replace(kept, graph=GRAPH), run_id, job_id)
+        if refusal is not None:
+            raise Failure(refusal) from None
 
 
 def _how_to_collect_again(kept: Collection, run_id: RunId) -> None:

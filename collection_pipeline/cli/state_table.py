@@ -107,7 +107,8 @@ class StateTable:
         view = self.found.view
         if self._as_of is None or view.collected_at is None:
             return ""
-        return as_of_line("en", self._as_of, view.moment, view.collected_at, self._zone)
+        is_older = any(each.state.current.degraded for each in self._decisions if each.state.current is not None)
+        return as_of_line("en", self._as_of, view.moment, view.collected_at, self._zone, is_older=is_older)
 
     def footer(self) -> list[str]:
         """Credits, alerts that did not go out, reports, and what to type next."""

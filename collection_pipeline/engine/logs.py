@@ -15,5 +15,7 @@ class _Harmless(logging.LoggerAdapter[logging.Logger]):
 
 
 def log_of(part: str) -> logging.LoggerAdapter[logging.Logger]:
-    """The log of one part of the collection. Saying something in it never raises."""
-    return _Harmless(logging.getLogger(f"collection_pipeline.{part}"))
+    """The log of one part of the collection, of good news too. Saying something in it never raises."""
+    log = logging.getLogger(f"collection_pipeline.{part}")
+    log.setLevel(logging.INFO)
+    return _Harmless(log)

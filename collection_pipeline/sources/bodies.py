@@ -50,7 +50,7 @@ def read_object(raw: bytes, secret: str) -> tuple[dict[str, Any], bytes]:
     except RecursionError:
         raise BodyError("the body is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise BodyError(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+        raise BodyError(f"the body is not JSON: {error.msg} (character {error.pos})") from None
     except ValueError:  # Python refuses to read integers of thousands of digits
         raise BodyError("the body holds a number that is too long") from None
     if not _needs_a_look(raw, secret):

@@ -67,7 +67,8 @@ class Inputs:
     @property
     def first_line(self) -> str:
         """What the data speaks of, in both languages; see `texts.as_of_line`."""
-        return first_line(self.language, self.as_of, self.moment, self.collected_at, self.timezone)
+        is_older = bool(self.degraded)
+        return first_line(self.language, self.as_of, self.moment, self.collected_at, self.timezone, is_older=is_older)
 
     @cached_property
     def compared(self) -> pd.DataFrame | None:

@@ -18,7 +18,7 @@ Search = Callable[[InProcess], None]
 
 
 def never_started(world: InProcess) -> None:
-    world.at(f"{TODAY}T07:00")
+    world.open(TODAY)
 
 
 def failed(world: InProcess) -> None:
@@ -42,10 +42,10 @@ SEARCHES = {
     failed: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (the source says no);"
     " type: collect rerun search_results 2026-03-03",
     empty: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (check feature_id_present failed:"
-    " 0 of 0 rows with a feature_id; check volume failed: 0 rows, at least 10 expected (usual: 20));"
+    " 0 of 0 rows with a feature_id; check volume failed: 0 rows, at least 10 expected (usual: 20, min_share: 0.5));"
     " type: collect rerun search_results 2026-03-03",
     a_tenth_of_its_usual_size: "detail_pages of 2026-03-03 is blocked: search_results failed at 07:00 (check volume"
-    " failed: 2 rows, at least 10 expected (usual: 20)); type: collect rerun search_results 2026-03-03",
+    " failed: 2 rows, at least 10 expected (usual: 20, min_share: 0.5)); type: collect rerun search_results 2026-03-03",
 }
 
 
@@ -70,6 +70,13 @@ def test_details_are_refused_in_the_same_words_whoever_launches_them(
 
     assert world.script.starts("detail_pages", TODAY) == 0
     assert world.statuses(TODAY)["detail_pages"] == "pending", "only what was attempted can fail"
+
+
+def test_a_launch_that_has_to_wait_opens_no_run_for_the_sensor_to_collect(world: InProcess) -> None:
+    (told,) = failures(world.launch(TODAY, "detail_pages"))
+    assert told == f"{SEARCHES[never_started]}. The run was not opened."
+    assert world.store.newest_runs(1) == []
+    assert world.evaluate() == []
 
 
 def test_details_are_refused_while_search_is_late(world: InProcess) -> None:

@@ -17,8 +17,8 @@ import pytest
 from collection_pipeline.engine.checks import AnyVolume, Check, Coverage, Present, Volume
 from collection_pipeline.engine.declarations import DeclarationError
 from collection_pipeline.engine.jobs.asset import RUNS, collection_asset, graph_of
-from collection_pipeline.engine.jobs.job import JobContext, Losses, Product
-from collection_pipeline.engine.planning.edges import Edge
+from collection_pipeline.engine.jobs.job import Input, JobContext, Losses, Product
+from collection_pipeline.engine.planning.edges import Edge, Policy
 from collection_pipeline.engine.planning.graph import GraphError
 from collection_pipeline.engine.runs.launches import FETCH, FETCH_MISSING
 from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, Source, TransientSourceError
@@ -31,8 +31,8 @@ ANY = AnyVolume(why="it is about something else")
 RETRIES = dg.RetryPolicy(max_retries=1)
 
 
-def edge(upstream: str) -> Edge:
-    return Edge(upstream, policy="hard", on_rerun="follow", why="for the test")
+def edge(upstream: str, policy: Policy = "hard") -> Edge:
+    return Edge(upstream, policy=policy, on_rerun="follow", why="for the test")
 
 
 def asset_of(body: Callable[[JobContext], Any], *checks: Check) -> dg.AssetsDefinition:
@@ -79,6 +79,17 @@ class TestDeclarations:
 
         with pytest.raises(GraphError, match=r"details has an edge from search but no argument of that name.*serch"):
             collection_asset(dataset=SEARCH, edges=[edge("search")], checks=[ANY])(details)
+
+    @pytest.mark.parametrize("annotation", [Input, "Input"])
+    def test_an_argument_that_may_be_none_says_so(self, annotation: Any) -> None:
+        def details(job: JobContext, search: Any) -> None: ...
+
+        details.__annotations__["search"] = annotation
+        declare = collection_asset(dataset=SEARCH, edges=[edge("search", "optional")], checks=[ANY])
+        with pytest.raises(
+            GraphError, match=r"details may run without search, by this edge\. Write search: Input \| None"
+        ):
+            declare(details)
 
     def test_an_argument_without_an_edge_is_refused(self) -> None:
         def details(job: JobContext, search: Any, news: Any) -> None: ...

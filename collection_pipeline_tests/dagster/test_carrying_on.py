@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,11 +15,11 @@ import dagster as dg
 import pytest
 
 from collection_pipeline.automation import collection_job
-from collection_pipeline.engine.jobs import claiming
+from collection_pipeline.engine.jobs import claiming, execution
 from collection_pipeline.engine.runs import carrying_on, interrupts
 from collection_pipeline.engine.runs.carrying_on import CarryingOn
 from collection_pipeline.engine.runs.executing import execute_here
-from collection_pipeline.engine.runs.launches import GOES_ON_FROM, RUN_ID
+from collection_pipeline.engine.runs.launches import GOES_ON_FROM, RUN_ID, WORKER, process_tag
 from collection_pipeline.engine.store import StoreUnavailableError
 from collection_pipeline_tests.dagster import small_collection
 from collection_pipeline_tests.dagster.in_process import InProcess, failures
@@ -98,6 +98,23 @@ def test_a_launch_that_is_refused_buys_nothing_else(today: InProcess) -> None:
     (told,) = failures(today.launch(TODAY, "detail_pages"))
     assert told.startswith("detail_pages of 2026-03-03 has to wait")
     assert today.script.starts("search_results", TODAY) == 0
+
+
+def test_a_worker_is_named_before_its_first_step_which_may_wait_for_a_place(
+    today: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it is killed there with all of Dagster, its place in the pool goes to nobody else until somebody knows."""
+    begun = []
+
+    def first_step(context: dg.AssetExecutionContext, *_: object) -> Iterator[object]:
+        run = today.dagster_run(context.run.run_id)
+        begun.append(run.tags.get(WORKER))
+        yield from ()
+        raise dg.Failure("enough was seen", allow_retries=False)
+
+    monkeypatch.setattr(execution, "execute", first_step)
+    today.launch(TODAY, "search_results")
+    assert begun == [process_tag()]
 
 
 def test_a_mistyped_run_id_is_refused_and_nothing_else(today: InProcess) -> None:

@@ -76,7 +76,9 @@ def test_search_finds_a_tenth_of_its_usual_size_so_it_is_failed_and_details_neve
 
     assert world.statuses(TUESDAY)["search_results"] == "failed"
     assert world.script.starts("detail_pages", TUESDAY) == 0
-    assert "check volume failed: 2 rows, at least 10 expected (usual: 20)" in world.reason("detail_pages", TUESDAY)
+    assert "check volume failed: 2 rows, at least 10 expected (usual: 20, min_share: 0.5)" in world.reason(
+        "detail_pages", TUESDAY
+    )
 
 
 def test_details_are_down_for_days_and_the_report_says_how_old_its_data_is_until_nothing_keeps(

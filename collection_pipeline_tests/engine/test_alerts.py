@@ -82,7 +82,9 @@ def test_a_channel_is_told_how_grave_it_is(store: Store) -> None:
 
 def test_without_channels_the_log_is_where_alerts_go(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     alerts.send(store, opened(store), [])
-    assert caplog.messages == ["details failed"]
+    alerts.send(store, store.episode_transitions("2026-11-29", {}, ["failed:details"], NOW), [])
+    assert [level for _, level, _ in caplog.record_tuples] == [logging.WARNING, logging.INFO]
+    assert caplog.messages[0] == "details failed"
     assert problems(store) == [], "nothing to be sent again once a channel is configured"
 
 

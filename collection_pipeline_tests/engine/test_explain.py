@@ -92,7 +92,7 @@ def test_a_waiting_job_names_what_it_waits_for_in_the_end() -> None:
 
 
 def test_a_job_that_is_due_says_how_to_start_it_without_a_sensor() -> None:
-    assert explained({}).reason("search_results") == "about to start; type: collect run 2026-11-29"
+    assert explained({}).reason("search_results") == "due; type: collect run 2026-11-29"
 
 
 def test_what_waits_for_a_job_that_was_only_stopped_goes_on_with_it() -> None:
@@ -330,12 +330,12 @@ def test_durations_are_exact_and_ages_rounded_down(span: timedelta, exact: str, 
 @pytest.mark.parametrize(
     ("instant", "zone", "word"),
     [
-        (MOMENT, "UTC", "today"),
-        (MOMENT + timedelta(hours=3), "UTC", "today"),
+        (MOMENT, "UTC", "earlier today"),
+        (MOMENT + timedelta(hours=3), "UTC", "earlier today"),
         (MOMENT - timedelta(minutes=1), "UTC", "yesterday"),
         (MOMENT - timedelta(days=2), "UTC", "2 days ago"),
         # in New York both instants lie on the 28th
-        (MOMENT - timedelta(minutes=1), "America/New_York", "today"),
+        (MOMENT - timedelta(minutes=1), "America/New_York", "earlier today"),
     ],
 )
 def test_yesterday_is_a_matter_of_calendar_days_where_the_reader_is(instant: datetime, zone: str, word: str) -> None:

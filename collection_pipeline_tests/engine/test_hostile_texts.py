@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from collection_pipeline.engine.jobs.events import preview_table
+from collection_pipeline.engine.planning.graph import Graph, GraphError
 from collection_pipeline.engine.runs import alerts
 from collection_pipeline.engine.store import Store, Transition
 from collection_pipeline.engine.visible import visible
@@ -56,6 +58,12 @@ def test_the_reason_of_a_failure_is_one_visible_line(text: str) -> None:
     reason = failure_reason(ValueError(text))
     assert reason == visible(reason)
     assert "\n" not in reason
+
+
+def test_the_reason_of_a_failure_names_the_line_outside_the_engine_that_led_to_it() -> None:
+    with pytest.raises(GraphError) as met:
+        Graph.from_json("{")
+    assert re.search(r"\(test_hostile_texts\.py, line \d+\)$", failure_reason(met.value))
 
 
 @pytest.fixture

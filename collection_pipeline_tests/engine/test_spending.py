@@ -12,10 +12,16 @@ from threading import Semaphore
 import pytest
 
 from collection_pipeline.engine.jobs import troubles
-from collection_pipeline.engine.jobs.spending import PaidCalls
+from collection_pipeline.engine.jobs.spending import PaidCalls, SpendingStoppedError
 from collection_pipeline.engine.store import Attempt, LostClaimError, Store
 from collection_pipeline.engine.store.database import Database
-from collection_pipeline.sources.contract import Admit, ApiRequest, Exchange, TransientSourceError
+from collection_pipeline.sources.contract import (
+    Admit,
+    ApiRequest,
+    BudgetExhaustedError,
+    Exchange,
+    TransientSourceError,
+)
 from collection_pipeline_tests.store.world import World
 
 RUN = "2026-11-29"
@@ -117,6 +123,23 @@ def test_calls_that_fail_more_than_once_are_told_of_once_in_a_while(
     calls = PaidCalls(store, lambda: Down(tries), attempt, None, lambda *_: None)
     calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(10))
     assert caplog.messages == [f"search of {RUN}: {text}" for text in words]
+
+
+class Costly(Down):
+    """Fails every request once, and may not send it again."""
+
+    async def stream(self, requests: Iterable[ApiRequest], *, admit: Admit) -> AsyncGenerator[Exchange, None]:
+        for request in requests:
+            await admit(request)
+            yield Exchange(request, 1, False, NOW, 1, error=TransientSourceError("the answer broke off"))
+            yield Exchange(request, 2, True, NOW, 0, error=BudgetExhaustedError("the budget is used up"))
+
+
+def test_a_budget_that_failures_used_up_names_them(store: OneByOne) -> None:
+    calls = PaidCalls(store, lambda: Costly(2), World(store).claim(RUN, "search"), 4, lambda *_: None)
+    with pytest.raises(SpendingStoppedError) as stopped:
+        calls.fetch(ApiRequest("maps_detail", {"feature_id": f"0x{number:x}:0x1"}) for number in range(2))
+    assert "; 2 failed attempts, most often: the answer broke off; raise COLLECTION_MAX_CREDITS" in str(stopped.value)
 
 
 class Hangs(logging.Handler):

@@ -88,6 +88,13 @@ def test_some_columns_in_another_order(world: World) -> None:
     pd.testing.assert_frame_equal(frame, places("Reykjavík", "東京")[["name", "place_id"]])
 
 
+def test_a_column_that_there_is_not_is_named_with_the_nearest(world: World) -> None:
+    world.open("2026-11-29")
+    [published] = world.done("2026-11-29", "search")
+    with pytest.raises(FrameError, match=r"search_places has no column 'nam'\. Did you mean 'name'\?"):
+        world.store.read(dataset_of("search"), published.artifact, ["nam"])
+
+
 def test_no_rows_and_no_frames_are_artifacts_too(world: World) -> None:
     world.open("2026-11-29")
     for frames in ([], [places()]):

@@ -56,6 +56,16 @@ def test_a_rejected_version_is_stored_and_nobody_reads_it(world: World) -> None:
     assert third.artifact.version == 3
 
 
+def test_a_rejection_says_what_the_soft_checks_warn_of(world: World) -> None:
+    world.open(RUN)
+    hard = CheckOutcome("volume", passed=False, severity="hard", description="2 rows, at least 10 expected")
+    soft = CheckOutcome("fruitful", passed=False, severity="soft", description="1 of 2 queries found nothing: Bali")
+    fine = CheckOutcome("schema", passed=True, severity="hard", description="all is as declared")
+    world.publish(world.claim(RUN, "search"), [places("bad")], [soft, hard, fine])
+    said = "check volume failed: 2 rows, at least 10 expected; warning: 1 of 2 queries found nothing: Bali"
+    assert world.store.run_view(RUN).jobs[0].reason == said
+
+
 def test_the_manifest_says_what_was_published(world: World) -> None:
     world.open(RUN)
     checks = [*passes(), CheckOutcome("soft", False, "soft", "a little thin", {"share": 0.9})]

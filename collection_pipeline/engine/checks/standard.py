@@ -200,7 +200,7 @@ class Volume:
         broken = [severity for floor, severity in floors if rows < floor]
         said = f"{counted(rows, 'row')}, at least {max(floor for floor, _ in floors):g} expected"
         if usual:
-            said += f" (usual: {usual:g})"
+            said += f" (usual: {usual:g}, min_share: {self.min_share:g})"
         if evidence.dropped:
             said += f"; dropped: {', '.join(f'{count} {reason}' for reason, count in evidence.dropped.items())}"
         severity: Severity = "hard" if "hard" in broken or (not broken and self.blocking) else "soft"

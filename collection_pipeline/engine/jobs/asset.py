@@ -118,19 +118,27 @@ def _freshness(policy: Any) -> tuple[ShelfLife | None, Deadline | None]:
 
 
 def _check_arguments(place: str, body: Callable[..., Any], edges: Sequence[Edge]) -> None:
-    if not inspect.signature(body).parameters:
+    parameters = inspect.signature(body).parameters
+    if not parameters:
         raise GraphError(f"{place} takes no argument; the first is the job, followed by one for each edge.")
-    _, *names = inspect.signature(body).parameters
+    _, *names = parameters
     upstreams = [edge.upstream for edge in edges]
     for edge in edges:
         if edge.upstream not in names:
             raise GraphError(
                 f"{edge.declared_at}: {body.__name__} has an edge from {edge.upstream} but no argument of that name."
-                f" {nearest(edge.upstream, names)}"
+                f" Call it like the job; the arguments are: {', '.join(names) or 'none'}."
             )
     for name in names:
         if name not in upstreams:
             raise GraphError(f"{place} takes {name} but declares no edge from it. {nearest(name, upstreams)}")
+    for edge in edges:
+        annotation = parameters[edge.upstream].annotation
+        if edge.policy == "optional" and annotation is not inspect.Parameter.empty and "None" not in str(annotation):
+            raise GraphError(
+                f"{edge.declared_at}: {body.__name__} may run without {edge.upstream}, by this edge. Write"
+                f" {edge.upstream}: Input | None"
+            )
 
 
 def _check_checks(place: str, dataset: Dataset, checks: Sequence[Check]) -> None:

@@ -22,7 +22,15 @@ from collection_pipeline.engine.runs.launches import (
 )
 from collection_pipeline.engine.runs.progress import advance, take_graph
 from collection_pipeline.engine.runs.releasing import release_abandoned
-from collection_pipeline.engine.store import Attempt, HeldError, MadeMeanwhileError, UnknownJobError, UnreadableRunError
+from collection_pipeline.engine.runs.standing import refusal_in_new
+from collection_pipeline.engine.store import (
+    Attempt,
+    HeldError,
+    MadeMeanwhileError,
+    UnknownJobError,
+    UnknownRunError,
+    UnreadableRunError,
+)
 from collection_pipeline.engine.words.outcomes import held_text, made_meanwhile_text, stopped_text
 
 
@@ -34,14 +42,13 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
         raise dg.Failure(f"{job_id} did not start: {error}", allow_retries=False) from error
     if is_interrupted():
         raise dg.Failure(stopped_text(run_id.text, job_id), allow_retries=False)
-    store, automatic = collection.store, is_automatic(context.run)
-    store.open_run(run_id, collection.timezone, collection.graph, collection.now())
-    take_graph(collection, run_id.text, even_if_settled=not automatic)
-    release_abandoned(collection, run_id.text, partial(is_over, context.instance))
-    name_worker(context.instance, context.run, context.job_def.executor_def.name)
+    automatic = is_automatic(context.run)
     try:
+        _open(collection, run_id, job_id, automatic=automatic)
+        release_abandoned(collection, run_id.text, partial(is_over, context.instance))
+        name_worker(context.instance, context.run, context.job_def.executor_def.name)
         attempt = _pass_gate(context, collection, run_id.text, job_id, automatic=automatic)
-        return store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt
+        return collection.store.adopt_answers(attempt) if context.run.tags.get(FETCH) == FETCH_MISSING else attempt
     except NothingToDoError:
         context.log.info("%s of %s has nothing to do: what it would consume, it has consumed already.", job_id, run_id)
         return None
@@ -62,6 +69,17 @@ def claim(context: dg.AssetExecutionContext, job_id: str, collection: Collection
             raise dg.Failure(text, allow_retries=False) from refusal
         context.log.warning(text)
         return None
+
+
+def _open(collection: Collection, run_id: RunId, job_id: str, *, automatic: bool) -> None:
+    """Give the run the graph of today, or open it. Raises `RefusedError` if nobody has and the job would wait there."""
+    try:
+        take_graph(collection, run_id.text, even_if_settled=not automatic)
+    except UnknownRunError:
+        refusal = refusal_in_new(collection, run_id, job_id)
+        if refusal is not None:
+            raise RefusedError(refusal) from None
+        collection.store.open_run(run_id, collection.timezone, collection.graph, collection.now())
 
 
 def _launched_at(context: dg.AssetExecutionContext) -> datetime | None:

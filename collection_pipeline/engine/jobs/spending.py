@@ -158,6 +158,7 @@ class PaidCalls:
                 await recorder.put((call, allowance.used_by(call)))
                 troubles.wait()
                 if not call.final:
+                    batch.failures[str(call.error)] += 1
                     continue
                 ended += 1
                 batch.open.pop(call.request.fingerprint, None)
@@ -190,7 +191,11 @@ class PaidCalls:
         spent = self.store.credits(self.attempt.run_id)
         remedy = _REMEDIES[type(error)].format(enough=spent.charged + spent.possibly_billed + cost)
         kept, price = counted(here, "answer"), counted(cost, "credit")
-        return f"{error}; {kept} kept, {len(missing)} missing for {price}; {remedy}"
+        tried = "".join(
+            f"; {counted(batch.failures.total(), 'failed attempt')}, most often: {words}"
+            for words, _ in batch.failures.most_common(1)
+        )
+        return f"{error}; {kept} kept, {len(missing)} missing for {price}{tried}; {remedy}"
 
 
 class _Commonest(NamedTuple):
@@ -229,6 +234,8 @@ class _Batch(Iterator[ApiRequest]):
         self.open: dict[str, ApiRequest] = {}
         """Drawn, and not ended yet: in flight, or waiting for their turn to be."""
         self.unanswered: list[Unanswered] = []
+        self.failures: Counter[str] = Counter()
+        """Of calls that are tried again, by their words."""
         self.stopped_by: SourceError | None = None
 
     def __next__(self) -> ApiRequest:

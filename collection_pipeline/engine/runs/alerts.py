@@ -21,7 +21,7 @@ def send(store: Store, transitions: Sequence[Transition], urls: Sequence[str]) -
     """
     for transition in transitions:
         text = "\n".join(map(visible, transition.text.splitlines()))
-        log.warning("%s", text)
+        (log.info if transition.change == "healed" else log.warning)("%s", text)
         # Without channels the log is where alerts go.
         problem = _deliver(transition, text, urls) if urls else None
         if problem is not None:

@@ -14,7 +14,7 @@ import dagster as dg
 
 from collection_pipeline.engine.collection import Collection
 from collection_pipeline.engine.runs.interrupts import noted, taken_while
-from collection_pipeline.engine.runs.launches import CARRYING_ON
+from collection_pipeline.engine.runs.launches import CARRYING_ON, name_worker
 from collection_pipeline.engine.runs.pools import is_waiting
 
 
@@ -55,6 +55,7 @@ class _CarryOn(dg.Executor):
         from collection_pipeline.engine.runs.carrying_on import CarryingOn
 
         instance, run = plan_context.instance, plan_context.dagster_run
+        name_worker(instance, run, CARRYING_ON)  # before any step: it may wait for its place for hours
         with noted() as interrupts:
             then = CarryingOn(
                 collection=self._collection,

@@ -51,12 +51,16 @@ def standing(collection: Collection, run_id: str, planned: Iterable[PlannedRun] 
     return Standing(state, Explanation(graph, state, plan(graph, state, now), facts), view)
 
 
-def account_of_new(collection: Collection, run_id: RunId) -> Explanation:
-    """How a run would stand if it were opened now."""
+def refusal_in_new(collection: Collection, run_id: RunId, job_id: str) -> str | None:
+    """Why a run that nobody has opened is not opened for this job alone, since that would have to wait there; None if
+    it would not. Once open, all of the run would be collected."""
     now = collection.now()
     graph = collection.graph
     state = PlannedState(run_id.text, run_id.moment(collection.timezone), now, dict.fromkeys(graph.jobs, JobState()))
-    return Explanation(graph, state, plan(graph, state, now), Facts({}, collection.timezone))
+    explanation = Explanation(graph, state, plan(graph, state, now), Facts({}, collection.timezone))
+    if explanation.plan.decisions[job_id].readiness == "run":
+        return None
+    return f"{explanation.refusal(job_id)}. The run was not opened."
 
 
 def _facts(job: JobView) -> JobFacts:

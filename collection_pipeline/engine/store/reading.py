@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from collection_pipeline.engine.datasets import Column, Dataset
+from collection_pipeline.engine.planning.graph import nearest
 from collection_pipeline.engine.planning.state import Artifact
-from collection_pipeline.engine.store.errors import UnknownArtifactError
+from collection_pipeline.engine.store.errors import FrameError, UnknownArtifactError
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of
 from collection_pipeline.engine.store.runs import unknown_run
@@ -28,7 +29,7 @@ class Reading(StorePart):
         """All rows of one version, in the order they were published, with the types that `engine.datasets` promises.
 
         `columns` limits and orders the columns. Versions stay readable when newer ones or a retraction come; one that
-        was pruned, or never was, raises `UnknownArtifactError`.
+        was pruned, or never was, raises `UnknownArtifactError`, an unknown column `FrameError`.
         """
         from collection_pipeline.engine.store.bulk_read import read_all
 
@@ -90,4 +91,7 @@ class Reading(StorePart):
                     f" pruned, or never published. See: collect status {artifact.run_id}"
                 )
         known = {column.name: column for column in dataset.columns}
+        for name in columns or ():
+            if name not in known:
+                raise FrameError(f"{dataset.name} has no column {name!r}. {nearest(name, known)}")
         return list(dataset.columns) if columns is None else [known[name] for name in columns]

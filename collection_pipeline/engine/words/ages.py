@@ -25,10 +25,10 @@ def age(span: timedelta) -> str:
 
 
 def day_of(instant: datetime, moment: datetime, timezone: tzinfo) -> str:
-    """The day of `instant` as seen from the day of `moment`: "today", "yesterday", "3 days ago"."""
+    """The day of what an earlier run collected, as seen from the day of `moment`: "earlier today", "3 days ago"."""
     days = (moment.astimezone(timezone).date() - instant.astimezone(timezone).date()).days
     if days <= 0:
-        return "today"
+        return "earlier today"
     return "yesterday" if days == 1 else f"{days} days ago"
 
 

@@ -128,7 +128,8 @@ class Explanation:
             case "done":
                 return "without a usable artifact" if decision.state.current is None else "done"
             case "pending":
-                ahead = {"run": "about to start", "wait": "waits: ", "blocked": "blocked: ", "skip": "to be skipped: "}
+                due = "about to start" if decision.state.in_flight else "due"
+                ahead = {"run": due, "wait": "waits: ", "blocked": "blocked: ", "skip": "to be skipped: "}
                 return ahead[decision.readiness] + self._held_by(decision)
 
     def older_data(self, artifact: Artifact) -> str:
@@ -138,7 +139,7 @@ class Explanation:
         parts = [
             identity(artifact, zone),
             day_of(artifact.as_of, moment, zone),
-            f"{age(span)} old",
+            *([f"{age(span)} old"] if span else []),
         ]
         shelf = self.graph[artifact.job_id].shelf_life if artifact.job_id in self.graph else None
         if shelf is not None:

@@ -18,6 +18,8 @@ INTERRUPTED = "interrupted"
 ABANDONED = "abandoned"
 """Kind of failure of an attempt whose holder ended without a word."""
 
+_ENGINE = Path(__file__).parents[1]
+
 PAID_FOR_KEPT = "What was paid for is kept: the next attempt buys only what is missing."
 
 
@@ -38,10 +40,13 @@ def failure_kind(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Where the error is to be looked for: the innermost line that is not of an installed package."""
+    """Where the error is to be looked for: the innermost line that is of no installed package, and if possible not of
+    the engine."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in frame.filename]
-    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    yours = [frame for frame in own if not Path(frame.filename).is_relative_to(_ENGINE)]
+    innermost = (yours or own)[-1:]
+    return "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in innermost)
 
 
 def failed_text(run_id: str, job_id: str, reason: str, command: str) -> str:
@@ -77,8 +82,10 @@ def made_meanwhile_text(run_id: str, job_id: str, dagster_run_id: str) -> str:
 
 
 def rejection_reason(outcomes: Sequence[CheckOutcome]) -> str:
-    """Why a version is not usable, in one line; empty when it is."""
-    return "; ".join(f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects)
+    """Why a version is not usable, in one line, with what the soft checks say beside; empty when it is usable."""
+    reasons = [f"check {outcome.name} failed: {outcome.description}" for outcome in outcomes if outcome.rejects]
+    warnings = [f"warning: {outcome.description}" for outcome in outcomes if not outcome.passed and not outcome.rejects]
+    return "; ".join([*reasons, *warnings]) if reasons else ""
 
 
 def rejected_text(run_id: str, job_id: str, version: int, reason: str, command: str) -> str:
