@@ -58,6 +58,10 @@ TEXTS: Mapping[str, Text] = {
     "coverage_not_found": Text(
         "{n} do not exist at the source.", "{n} 个在数据源中不存在。", one="{n} does not exist at the source."
     ),
+    "coverage_elsewhere": Text(
+        "These are the detail pages of run {run_id}; this run has none.",
+        "以上为批次 {run_id} 的详情页；本批次没有详情页。",
+    ),
     "answered": Text("fetched", "已获取"),
     "not_found": Text("not found", "不存在"),
     "missing": Text("missing", "缺失"),

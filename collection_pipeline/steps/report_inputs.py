@@ -70,6 +70,11 @@ class Inputs:
         is_older = bool(self.degraded)
         return first_line(self.language, self.as_of, self.moment, self.collected_at, self.timezone, is_older=is_older)
 
+    @property
+    def details_of_run(self) -> str:
+        """The run whose detail pages these are."""
+        return next((item.run_id for item in self.provenance if item.job_id == "detail_pages"), self.run_id)
+
     @cached_property
     def compared(self) -> pd.DataFrame | None:
         """The table to compare with: not the previous one, if it shows the same answers at the same ranks.

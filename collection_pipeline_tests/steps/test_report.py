@@ -201,6 +201,14 @@ def test_coverage_tells_what_does_not_exist_from_what_could_not_be_fetched() -> 
     assert "unknown" in Page(build(inputs(coverage=None)).html).texts
 
 
+def test_coverage_says_of_which_run_the_detail_pages_are_if_not_of_this_one() -> None:
+    own = Page(build(inputs()).html)
+    assert "Every detail page was fetched." in own.texts
+    older = Page(build(inputs(provenance=[artifact(run_id="2026-11-28", degraded=True)])).html)
+    elsewhere = "These are the detail pages of run 2026-11-28; this run has none."
+    assert f"Every detail page was fetched. {elsewhere}" in older.texts
+
+
 @pytest.mark.parametrize(
     ("share", "said"), [(1.0, "100 %"), (0.99999, "99.9 %"), (0.5, "50.0 %"), (0.00001, "0.1 %"), (0.0, "0 %")]
 )
