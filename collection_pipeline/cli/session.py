@@ -6,7 +6,7 @@ import logging
 import signal
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from collection_pipeline.engine.runs.launches import (
     REQUESTED_BY,
     RUN_ID,
     is_out_of_sight,
+    live_runs,
 )
 from collection_pipeline.engine.runs.pools import waits_told
 from collection_pipeline.engine.runs.progress import announce
@@ -145,19 +146,28 @@ class Session:
                     self.display.say(f"Gave up on run {self.run_id}, since executing it changed nothing: {problem}")
                     return False
                 continue
-            others = [
-                f"{job_id} {explanation.condition(job_id)}"
-                for job_id, decision in plan.decisions.items()
-                if decision.state.in_flight
-            ]
+            others = [job_id for job_id, decision in plan.decisions.items() if decision.state.in_flight]
             if not others:  # all that was left was to mark jobs as skipped, which deciding has done
                 continue
             if not waits:  # what they go on to is told as it starts and ends
                 self._say_who_is_out_of_sight()
-                told = ", ".join(others)
+                told = ", ".join(self._work_of_others(explanation, others))
                 self.display.say(f"Waiting for what others do: {told}. Ctrl-C ends the waiting, not their work.")
                 waits = True
             time.sleep(LOOK_EVERY_S)
+
+    def _work_of_others(self, explanation: Explanation, jobs: Iterable[str]) -> Iterator[str]:
+        """What is running, and which Dagster run is to start what is not."""
+        launched = {
+            job_id: planned.dagster_run_id[:8]
+            for planned in live_runs(self.instance, self.collection.graph).get(self.run_id, ())
+            for job_id in planned.job_ids
+        }
+        for job_id in jobs:
+            if explanation.plan.decisions[job_id].status != "running" and job_id in launched:
+                yield f"{job_id} about to start in Dagster run {launched[job_id]}"
+            else:
+                yield f"{job_id} {explanation.condition(job_id)}"
 
     def _say_who_is_out_of_sight(self) -> None:
         """Waiting for a job never ends if its holder is gone and nothing here can tell: a person has to."""

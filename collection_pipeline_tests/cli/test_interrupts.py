@@ -24,7 +24,7 @@ from collection_pipeline.engine.jobs.asset import collection_asset
 from collection_pipeline.engine.jobs.job import JobContext, Losses, Part
 from collection_pipeline.engine.run_ids import RunId
 from collection_pipeline.engine.runs.interrupts import noted, taken_while
-from collection_pipeline.engine.runs.launches import RUN_ID
+from collection_pipeline.engine.runs.launches import PARTITION, RUN_ID
 from collection_pipeline.sources.contract import TransientSourceError
 from collection_pipeline_tests.cli.desk import Desk
 from collection_pipeline_tests.dagster.in_process import InProcess, in_process
@@ -199,6 +199,19 @@ def test_an_interrupt_between_two_tries_of_a_step_is_taken_at_once_and_ends_the_
         assert "search_results: failed" in work.wind_up()
         assert world.job("search_results", RUN).error_kind == "interrupted"
         assert world.reason("search_results", RUN).endswith(f"(interrupted); type: collect run {RUN}")
+
+
+def test_whoever_waits_is_told_which_dagster_run_is_to_start_what_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with working_on(Two(_interrupt), tmp_path) as (world, work):
+        queued = world.instance.create_run_for_job(work.job, tags={PARTITION: RUN})
+        work.display = PlainLines(shown := io.StringIO())
+        monkeypatch.setattr(time, "sleep", lambda _: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            work.settle("a test")
+    told = f"search_results about to start in Dagster run {queued.run_id[:8]}, summary about to start in Dagster run"
+    assert f"Waiting for what others do: {told} {queued.run_id[:8]}. Ctrl-C ends the waiting" in shown.getvalue()
 
 
 def test_of_a_command_that_began_no_job_nothing_is_said_to_be_paid_for_and_it_is_to_be_typed_again(
