@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     unknown = set(given.subjects) - set(SUBJECTS)
     if unknown:
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
@@ -59,11 +61,20 @@ def main() -> None:
 
 def _measured(subject: str, *, quick: bool) -> list[Figure]:
     command = python("-m", "benchmarks", subject, "--alone", *(["--quick"] if quick else []))
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        print(done.stderr, file=sys.stderr)
+    # A session of its own: it is told once to end, and then ends the servers that it started.
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode != 0:
+        print(err, file=sys.stderr)
         return [Figure("did not end well, see stderr", float("nan"), "", at_least=0)]
-    return [Figure(**each) for each in json.loads(done.stdout.splitlines()[-1])]
+    return [Figure(**each) for each in json.loads(out.splitlines()[-1])]
 
 
 def _lines(figures: Iterable[Figure]) -> Iterable[str]:
