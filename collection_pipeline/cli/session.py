@@ -78,15 +78,7 @@ class Session:
         dagster_run_id = str(uuid.uuid4())
         self.executed.add(dagster_run_id)
         with waits_told(self.instance, dagster_run_id, self.display.say):
-            done = execute_here(
-                self.job,
-                self.instance,
-                self.run_id,
-                jobs,
-                tags=tags,
-                dagster_run_id=dagster_run_id,
-                interrupts=self.interrupts,
-            )
+            done = execute_here(self.job, self.instance, self.run_id, jobs, tags=tags, dagster_run_id=dagster_run_id)
         if self.interrupts():
             raise KeyboardInterrupt
         return None if done.success else _first_failure(done)

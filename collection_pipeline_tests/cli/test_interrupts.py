@@ -52,13 +52,13 @@ class TestSignals:
         signal.signal(signal.SIGINT, before)
 
     def test_an_interrupt_while_a_step_waits_is_taken_at_once(self, noticed: threading.Event) -> None:
-        with noted() as came, pytest.raises(KeyboardInterrupt), taken_while(lambda: True, came):
+        with noted(), pytest.raises(KeyboardInterrupt), taken_while(lambda: True):
             _interrupt_and_wait()
         assert noticed.is_set()
 
     def test_an_interrupt_before_the_step_begins_to_wait_is_taken_when_it_does(self, noticed: threading.Event) -> None:
         looks = iter([False, True])
-        with noted() as came, pytest.raises(KeyboardInterrupt), taken_while(lambda: next(looks), came):
+        with noted(), pytest.raises(KeyboardInterrupt), taken_while(lambda: next(looks)):
             _interrupt_and_wait()
         assert noticed.is_set()
 
@@ -66,7 +66,7 @@ class TestSignals:
         self, noticed: threading.Event
     ) -> None:
         with noted() as came:
-            with taken_while(lambda: False, came):
+            with taken_while(lambda: False):
                 assert not came()
                 signal.raise_signal(signal.SIGINT)
             assert list(came()) == [signal.SIGINT]
@@ -98,7 +98,7 @@ class TestSignals:
             def __exit__(self, *_: object) -> None:
                 ended.set()
 
-        with noted() as came, taken_while(late, came), Ends():
+        with noted(), taken_while(late), Ends():
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Dagster leaves it
             signal.raise_signal(signal.SIGINT)
             assert looking.wait(30)

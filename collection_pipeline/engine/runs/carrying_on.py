@@ -86,15 +86,7 @@ class CarryingOn:
             before = attempts(self.collection, run_id)
             tags = {REQUESTED_BY: CARRYING_ON, GOES_ON_FROM: self.run.run_id}
             with interrupted_when(partial(self._is_to_end, following)) as asked, suppress(KeyboardInterrupt):
-                execute_here(
-                    self.job(),
-                    self.instance,
-                    run_id,
-                    jobs,
-                    tags=tags,
-                    dagster_run_id=following,
-                    interrupts=self.interrupts,
-                )
+                execute_here(self.job(), self.instance, run_id, jobs, tags=tags, dagster_run_id=following)
             if self.interrupts():
                 fail_interrupted(self.collection, run_id, {following})
                 return asked()

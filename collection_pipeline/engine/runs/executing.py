@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import dagster as dg
@@ -27,15 +27,14 @@ def execute_here(
     *,
     tags: Mapping[str, str],
     dagster_run_id: str,
-    interrupts: Callable[[], Sequence[int]],
 ) -> dg.ExecuteInProcessResult:
     """Execute jobs of a run as a Dagster run of this process, which a tag names. What fails is in the result.
 
-    `interrupts` gives those that came. Raises `KeyboardInterrupt` for one while Dagster only waits, and of the others
-    those that Dagster raises: it makes a failed step or nothing of many.
+    Raises `KeyboardInterrupt` for an interrupt that is noted while Dagster only waits, and of the others for those that
+    Dagster raises: of many a step makes a failure, or Dagster nothing.
     """
     try:
-        with taken_while(partial(is_waiting, instance, dagster_run_id), interrupts):
+        with taken_while(partial(is_waiting, instance, dagster_run_id)):
             return job.execute_in_process(
                 run_id=dagster_run_id,
                 run_config=_QUIET,

@@ -66,7 +66,7 @@ class _CarryOn(dg.Executor):
                 interrupts=interrupts,
             )
             try:
-                with taken_while(partial(is_waiting, instance, run.run_id), interrupts):
+                with taken_while(partial(is_waiting, instance, run.run_id)):
                     yield from self._inner.execute(plan_context, execution_plan)
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError, GeneratorExit):
                 then.give_up()

@@ -66,8 +66,9 @@ def _came(seen: socket.socket) -> Sequence[int]:
 
 
 @contextmanager
-def taken_while(is_waiting: Callable[[], bool], came: Callable[[], Sequence[int]]) -> Iterator[None]:
-    """Raise `KeyboardInterrupt` once an interrupt `came` and `is_waiting`, in either order: Dagster waits on otherwise.
+def taken_while(is_waiting: Callable[[], bool]) -> Iterator[None]:
+    """Raise `KeyboardInterrupt` once an interrupt was `noted` and `is_waiting`, in either order: Dagster waits on
+    otherwise.
 
     Outside the main thread none come. All handlers are put back at the end: Dagster leaves one of its own.
     """
@@ -77,7 +78,7 @@ def taken_while(is_waiting: Callable[[], bool], came: Callable[[], Sequence[int]
         return
 
     def look() -> bool:
-        if came() and is_waiting():
+        if is_interrupted() and is_waiting():
             signal.pthread_kill(main.ident or 0, _WAKE)
             return True
         return False

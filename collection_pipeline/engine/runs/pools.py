@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import dagster as dg
 
@@ -31,16 +31,15 @@ def waits_told(instance: dg.DagsterInstance, dagster_run_id: str, say: Callable[
 
 
 def is_waiting(instance: dg.DagsterInstance, dagster_run_id: str) -> bool:
-    """Whether Dagster only waits with the run, for a place in a pool or to try a step again; no, if that is not known.
+    """Whether Dagster only waits with the run, for a place in a pool or to try a step again.
 
     Dagster executes one step of it at a time, and others while one waits.
     """
-    with suppress(Exception):
-        events = instance.all_logs(dagster_run_id, of_type={*_IN_STEP, *_OUT_OF_STEP})
-        last = {event.step_key: event.get_dagster_event().event_type for event in events}.values()
-        if not any(event in _IN_STEP for event in last):
-            return dg.DagsterEventType.STEP_UP_FOR_RETRY in last or any(_waits(instance, dagster_run_id))
-    return False
+    events = instance.all_logs(dagster_run_id, of_type={*_IN_STEP, *_OUT_OF_STEP})
+    last = {event.step_key: event.get_dagster_event().event_type for event in events}.values()
+    if any(event in _IN_STEP for event in last):
+        return False
+    return dg.DagsterEventType.STEP_UP_FOR_RETRY in last or any(_waits(instance, dagster_run_id))
 
 
 _IN_STEP = (dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_RESTARTED)

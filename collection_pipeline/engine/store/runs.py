@@ -60,7 +60,7 @@ def zone_of(run: sa.Row[Any]) -> tzinfo:
     return timezone(RunId.parse(run.run_id).local.replace(tzinfo=UTC) - run.moment)
 
 
-def graph_of(run_id: str, stored: str) -> Graph:
+def stored_graph(run_id: str, stored: str) -> Graph:
     """The graph that a run goes by, from what was stored of it. Raises `UnreadableRunError`."""
     try:
         return Graph.from_json(stored)
@@ -133,7 +133,7 @@ class Runs(StorePart):
             text = connection.execute(query.where(runs.c.run_id == run_id)).scalar()
         if text is None:
             raise unknown_run(run_id)
-        return graph_of(run_id, text)
+        return stored_graph(run_id, text)
 
     def adopt_graph(self, run_id: str, graph: Graph) -> bool:
         """Give an open run the graph of today; True if that changed anything. A settled run keeps the one it has.

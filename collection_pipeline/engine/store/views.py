@@ -16,7 +16,7 @@ from collection_pipeline.engine.store.ledger import Credits
 from collection_pipeline.engine.store.lineage import collected_at
 from collection_pipeline.engine.store.part import StorePart
 from collection_pipeline.engine.store.references import ARTIFACT_COLUMNS, artifact_of, inputs_from_json
-from collection_pipeline.engine.store.runs import graph_of, unknown_run, zone_of
+from collection_pipeline.engine.store.runs import stored_graph, unknown_run, zone_of
 from collection_pipeline.engine.store.schema import artifact_inputs, artifacts, graphs, jobs, runs
 
 
@@ -119,7 +119,7 @@ class Views(StorePart):
             run = connection.execute(query.where(runs.c.run_id == run_id)).one_or_none()
             if run is None:
                 raise unknown_run(run_id)
-            graph = graph_of(run_id, run.graph)
+            graph = stored_graph(run_id, run.graph)
             current, latest = _artifacts(connection, run_id)
             collected = collected_at(connection, _shown_by(run_id))
             rows = connection.execute(sa.select(jobs).where(jobs.c.run_id == run_id)).all()
